@@ -1,0 +1,58 @@
+# Every target does its own set-up; a second call costs nothing. `make help` lists them.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.speckit-setup
+SPEC ?= specs/quickstart.yaml
+LOCK_DATE := 2026-11-27T00:00:00Z
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --exclude-newer $(LOCK_DATE) pyproject.toml
+
+.PHONY: help setup run report test test-all check format schema lock
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+setup: $(STAMP) ## make .venv from the hash lock
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	@if command -v uv >/dev/null; then \
+	  uv venv --quiet --allow-existing $(VENV) && uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock; \
+	else \
+	  python3 -m venv $(VENV) && $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock; \
+	fi
+	@if command -v uv >/dev/null; then uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .; \
+	else $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; fi
+	@touch $@
+
+run: setup ## measure SPEC (default specs/quickstart.yaml) and render its verdict
+	$(BIN)/speckit run $(SPEC)
+
+report: setup ## render the newest run file again
+	$(BIN)/speckit report
+
+test: setup ## the fast suite
+	$(BIN)/pytest -q -n 2 -m "not contract and not docker and not gpu and not sglang and not slow"
+
+test-all: setup ## everything this machine can run
+	$(BIN)/pytest -q -m "not gpu"
+
+check: setup ## format, lint, types, layers, lock and generated files
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/speckit schema --check
+
+format: setup ## rewrite the sources in house style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+schema: setup ## write the generated JSON Schema
+	$(BIN)/speckit schema
+
+lock: setup ## resolve the dependencies again
+	$(BIN)/$(COMPILE) --output-file requirements.lock
+	$(BIN)/$(COMPILE) --group dev --output-file requirements-dev.lock

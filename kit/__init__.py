@@ -1,0 +1,3 @@
+"""speckit: reproducible benchmarks of speculative decoding in SGLang."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,60 @@
+"""Every error the kit raises, with the exit code that the command line turns it into.
+
+    SpeckitError                 1   failed while running
+    ├── SpecError                2   the spec, an argument or an input file is wrong
+    ├── RunFileError             1   a run file cannot be read or written
+    ├── ImportFileError          1   a capture or foreign file is broken or incomplete
+    ├── ServerError              1   a server did not start, died, or is not the one asked for
+    ├── PrerequisiteError        4   Docker, a GPU, an image or a model is missing
+    └── Interrupted            130   stopped by the user; finished repetitions are kept
+
+A message is one line: what happened, with which value, and what to do next.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ImportFileError",
+    "Interrupted",
+    "PrerequisiteError",
+    "RunFileError",
+    "ServerError",
+    "SpecError",
+    "SpeckitError",
+]
+
+
+class SpeckitError(Exception):
+    """Root of the tree; `exit_code` is what the process ends with."""
+
+    exit_code = 1
+
+
+class SpecError(SpeckitError):
+    """A spec, an argument or a selection is wrong."""
+
+    exit_code = 2
+
+
+class RunFileError(SpeckitError):
+    """A run file is missing, unreadable, newer than this kit, or held by another process."""
+
+
+class ImportFileError(SpeckitError):
+    """A file from outside the kit is incomplete or broken; nothing was written."""
+
+
+class ServerError(SpeckitError):
+    """A server did not come up, died, or answered as something other than what was launched."""
+
+
+class PrerequisiteError(SpeckitError):
+    """Something the host must provide is missing."""
+
+    exit_code = 4
+
+
+class Interrupted(SpeckitError):
+    """The user stopped the run."""
+
+    exit_code = 130
