@@ -1,0 +1,249 @@
+"""The facts of a run: what was launched, what was sent, what came back. The narrow waist of the kit.
+
+Everything to the left of this module produces these values (runtime, load, importers), everything to the
+right consumes them (analysis, checks, verdict). They hold no conclusions. Times called `*_ns` are nanoseconds
+of the client's monotonic clock unless the field says otherwise; token counts are the server's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kit.units import Nanoseconds, Seconds, Tokens
+
+__all__ = [
+    "Cell",
+    "Ints",
+    "Iterations",
+    "Launch",
+    "LaunchStatus",
+    "Origin",
+    "Outcome",
+    "Phase",
+    "Repetition",
+    "RequestRecord",
+    "Role",
+    "Rounds",
+    "RunFacts",
+    "RunHeader",
+    "Trace",
+]
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+JsonObject = Mapping[str, Any]
+
+
+class Origin(StrEnum):
+    """Where the facts come from; every report says it in its first line unless they were measured."""
+
+    MEASURED = "measured"
+    SIMULATED = "simulated"
+    IMPORTED = "imported"
+    ATTACHED = "attached"
+
+
+class Role(StrEnum):
+    """Why a launch exists. Only `MEASURE` launches enter an arm's own estimate."""
+
+    MEASURE = "measure"
+    AA_SPEED = "aa_speed"  # the baseline a second time in the same block: the noise floor of speed
+    CLOSING = "closing"  # the baseline once more at the end of the run: drift
+
+
+class LaunchStatus(StrEnum):
+    """How a server start ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+class Phase(StrEnum):
+    """Whether a repetition counts."""
+
+    WARMUP = "warmup"
+    TIMED = "timed"
+
+
+class Outcome(StrEnum):
+    """What became of a request. Everything but `OK` is a failure, counted and never retried."""
+
+    OK = "ok"
+    HTTP_ERROR = "http_error"  # a status other than 200
+    STREAM_ERROR = "stream_error"  # an error object inside a 200 stream
+    CUT = "cut"  # the body ended before the final chunk
+    ABORTED = "aborted"  # finish reason "abort"
+    EMPTY = "empty"  # finished without a token
+    NAN = "nan"  # SGLang reports NaN logits as a stop named "NaN happened"
+    TIMEOUT = "timeout"
+    REFUSED = "refused"  # nobody listens
+    RESET = "reset"  # the connection broke before an answer
+    MALFORMED = "malformed"  # an answer that is not what the contract promises
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeader:
+    """One invocation of the kit, written before its first request.
+
+    `spec_json` is the expanded spec, `spec_hash` the SHA-256 of its registered part (method.md 2.7).
+    `declarations` are the reasons, known before the first number, why the run is less than its spec asks for.
+    """
+
+    run_id: str
+    origin: Origin
+    spec_name: str
+    spec_json: str
+    spec_hash: str
+    workload_hash: str
+    rules_version: int
+    kit_version: str
+    created_utc: str
+    host: JsonObject
+    spec_commit: str | None = None
+    spec_committed_utc: str | None = None
+    declarations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One server start of one arm. `launch` counts from 0 in the order in which servers were started."""
+
+    launch: int
+    block: int
+    position: int
+    arm: str
+    role: Role
+    command: tuple[str, ...]
+    started_utc: str
+    status: LaunchStatus
+    startup_s: Seconds | None = None
+    exit_code: int | None = None
+    server_info: JsonObject | None = None
+    failure: str | None = None
+    log: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One concurrency of one launch. `position` is its place in the launch's randomised order."""
+
+    cell: int
+    launch: int
+    concurrency: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """One pass over a cell, stored in one transaction. `client` holds the generator's self-check."""
+
+    repetition: int
+    cell: int
+    phase: Phase
+    started_utc: str
+    started_ns: Nanoseconds
+    ended_ns: Nanoseconds
+    client: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RequestRecord:
+    """One request and everything that came back.
+
+    `histogram[j]` = verify rounds in which exactly j drafts were accepted; None when the server reported no
+    verify round. `chunk_ns` (arrival) and `chunk_tokens` have one entry a streamed chunk that brought tokens;
+    both are empty where no stream was recorded, and `first_token_ns` is then None. `output_ids` holds the
+    completion, first token (from prefill) included.
+    """
+
+    repetition: int
+    index: int
+    rid: str
+    prompt: str
+    prompt_class: str
+    max_new_tokens: Tokens
+    sent_ns: Nanoseconds
+    ended_ns: Nanoseconds
+    outcome: Outcome
+    status: int | None = None
+    first_token_ns: Nanoseconds | None = None
+    finish_reason: str | None = None
+    error: str | None = None
+    prompt_tokens: Tokens | None = None
+    completion_tokens: Tokens | None = None
+    cached_tokens: Tokens | None = None
+    verify_rounds: int | None = None
+    correct_drafts: int | None = None
+    histogram: tuple[int, ...] | None = None
+    retractions: int | None = None
+    meta_info: JsonObject | None = None
+    output_ids: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    chunk_ns: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    chunk_tokens: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Iterations:
+    """Decode iterations of the scheduler, as columns of equal length, in processing order.
+
+    `ready_ns` is the server's monotonic clock. `draft_tokens` is what was in force when the iteration was
+    launched (K + 1 for a chain), -1 without speculation. `number` is contiguous within a launch.
+    """
+
+    launch: Ints
+    number: Ints
+    ready_ns: Ints
+    draft_tokens: Ints
+    batch_size: Ints
+    cuda_graph: Bools
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rounds:
+    """Rows of the iterations: one a request in the batch, as columns of equal length.
+
+    `iteration` indexes `Iterations` and `rid` indexes `Trace.rids`; `tokens_before` counts output tokens before
+    the round; `accepted` is the number of accepted drafts, -1 without speculation; a `ghost` row belongs to a
+    request that had already finished and is discarded by the server.
+    """
+
+    iteration: Ints
+    rid: Ints
+    tokens_before: Ints
+    accepted: Ints
+    ghost: Bools
+
+    def __len__(self) -> int:
+        return len(self.iteration)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """What the trace patch wrote, ghost rows and warm-up included; `lost` counts records known to be missing."""
+
+    iterations: Iterations
+    rounds: Rounds
+    rids: tuple[str, ...] = ()
+    lost: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunFacts:
+    """A whole run as read back from its file. Every tuple is in the order in which things happened."""
+
+    header: RunHeader
+    launches: tuple[Launch, ...]
+    cells: tuple[Cell, ...]
+    repetitions: tuple[Repetition, ...]
+    requests: tuple[RequestRecord, ...]
+    trace: Trace
