@@ -92,7 +92,7 @@ class Outcome(StrEnum):
 class RunHeader:
     """One invocation of the kit, written before its first request.
 
-    `spec_json` is the expanded spec, `spec_hash` the SHA-256 of its registered part (method.md 2.7).
+    `spec_json` is the expanded spec, `spec_hash` the SHA-256 of its registered part (docs/method.md 2.7).
     `declarations` are the reasons, known before the first number, why the run is less than its spec asks for.
     """
 
@@ -212,8 +212,8 @@ class Iterations:
 class Rounds:
     """Rows of the iterations: one a request in the batch, as columns of equal length.
 
-    `iteration` indexes `Iterations` and `rid` indexes `Trace.rids`; `tokens_before` counts output tokens before
-    the round; `accepted` is the number of accepted drafts, -1 without speculation; a `ghost` row belongs to a
+    `iteration` indexes `Iterations` and `rid` indexes `Trace.rids`; `tokens_before` counts output tokens
+    before the round; `accepted` is the number of accepted drafts, -1 without speculation; a `ghost` row belongs to a
     request that had already finished and is discarded by the server.
     """
 
@@ -229,7 +229,7 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """What the trace patch wrote, ghost rows and warm-up included; `lost` counts records known to be missing."""
+    """What the trace patch wrote, ghost rows and warm-up included; `lost` counts records that are missing."""
 
     iterations: Iterations
     rounds: Rounds

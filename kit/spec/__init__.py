@@ -1,0 +1,30 @@
+"""The spec: what a user writes, validated once into frozen values, and hashed before the first request.
+
+In this code `spec` always means the YAML file; speculative decoding is spelled `speculative`.
+"""
+
+from kit.spec.arms import AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Server, ServerOverrides
+from kit.spec.load import load_spec, parse_spec
+from kit.spec.model import Spec, Workload
+from kit.spec.registration import RULES_VERSION, canonical_json, expanded_json, prereg_hash, registered
+from kit.spec.schema import SCHEMA_FILE, schema_text
+
+__all__ = [
+    "RULES_VERSION",
+    "SCHEMA_FILE",
+    "AdaptiveArm",
+    "Arm",
+    "BaselineArm",
+    "Eagle3Arm",
+    "Server",
+    "ServerOverrides",
+    "Spec",
+    "Workload",
+    "canonical_json",
+    "expanded_json",
+    "load_spec",
+    "parse_spec",
+    "prereg_hash",
+    "registered",
+    "schema_text",
+]

@@ -1,0 +1,256 @@
+"""What a user may write in a spec: frozen and validated; the field descriptions become editor help."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from kit.spec.arms import Arm, BaselineArm, Server
+from kit.spec.strict import Name, StrictModel
+
+__all__ = ["SCHEMA_VERSION", "Engine", "Models", "Spec", "Workload"]
+
+SCHEMA_VERSION = 1
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Target(StrictModel):
+    """The target model, which verifies."""
+
+    path: str = Field(min_length=1)
+    """Hugging Face name or folder of the model."""
+    revision: str | None = None
+    """Commit of the model repository; null is resolved at first use and reported as NOT PINNED."""
+    dtype: Literal["bfloat16", "float16", "float32"]
+    """Data type of weights and activations, stated because SGLang would otherwise choose."""
+    quantization: str | None = None
+    """SGLang's quantisation method, if any."""
+    gated: bool = False
+    """Whether a Hugging Face token is needed; read from HF_TOKEN, never stored."""
+    trust_remote_code: bool = False
+    """Whether code from the model repository may run; shown in the report."""
+
+
+class Draft(StrictModel):
+    """The EAGLE3 draft model, which proposes."""
+
+    path: str = Field(min_length=1)
+    """Hugging Face name or folder of the draft."""
+    revision: str | None = None
+    """Commit of the draft repository; null is resolved at first use and reported as NOT PINNED."""
+    quantization: str | None = None
+    """Null inherits the target's quantisation; "unquant" opts out."""
+    context_length: PositiveInt | None = None
+    """Positions the draft was trained for; a server context above it is refused at check time."""
+
+
+class Models(StrictModel):
+    """The model pair."""
+
+    target: Target
+    """The target model."""
+    draft: Draft | None = None
+    """The draft model; needed by every arm that speculates."""
+
+
+class Engine(StrictModel):
+    """How servers are started. Not part of the registered hash, except the SGLang version."""
+
+    runtime: Literal["docker", "local", "standin", "attach"]
+    """docker: pinned images; local: SGLang as a subprocess; standin: the simulator; attach: running servers."""
+    sglang: str = "0.5.15.post1"
+    """Version of SGLang that the flags and requests are checked against."""
+    image: Literal["triton", "flashinfer", "cpu"] | None = None
+    """Image variant, for the docker runtime."""
+    world: str | None = None
+    """Preset of the stand-in, for the standin runtime."""
+    startup_timeout_s: float = Field(default=1800.0, gt=0)
+    """Give up on a server that is not ready after this time."""
+
+    @model_validator(mode="after")
+    def _runtime_has_what_it_needs(self) -> Self:
+        needed = {"docker": ("image", self.image), "standin": ("world", self.world)}.get(self.runtime)
+        if needed and needed[1] is None:
+            raise ValueError(f"runtime {self.runtime} needs `{needed[0]}`")
+        return self
+
+
+class Host(StrictModel):
+    """What the host is expected to be; a difference is reported."""
+
+    gpu: str | None = None
+    """Product name of the GPU as nvidia-smi prints it; null where none is needed."""
+    gpus: int = Field(default=1, ge=0)
+    """Number of GPUs one server uses."""
+    min_driver: str | None = None
+    """Oldest NVIDIA driver that the image runs on."""
+
+
+class Workload(StrictModel):
+    """Which prompts are sent and how much is asked for."""
+
+    files: tuple[str, ...] = Field(min_length=1)
+    """Prompt files (JSONL) beside the spec."""
+    classes: tuple[str, ...] | None = None
+    """Workload classes to use, in equal shares; null uses every class of the files."""
+    prompts: PositiveInt
+    """Distinct prompts in the whole run; each block gets its own part."""
+    seed: int = 0
+    """Seed of selection, order and output lengths."""
+    min_output_tokens: PositiveInt = 128
+    """Shortest output asked for; lengths are drawn per prompt, the same for every arm."""
+    max_output_tokens: PositiveInt = 256
+    """Longest output asked for."""
+    ignore_eos: bool = True
+    """Whether generation runs past the end-of-sequence token, so that lengths are the ones asked for."""
+    temperature: float = Field(default=0.0, ge=0)
+    """0 is greedy; losslessness and gate v2 need greedy."""
+
+    @model_validator(mode="after")
+    def _lengths_are_ordered(self) -> Self:
+        if self.min_output_tokens > self.max_output_tokens:
+            raise ValueError(
+                f"min_output_tokens {self.min_output_tokens} exceeds max_output_tokens {self.max_output_tokens}"
+            )
+        return self
+
+
+class Load(StrictModel):
+    """How the prompts are sent: a closed loop at each concurrency."""
+
+    concurrency: tuple[PositiveInt, ...] = Field(min_length=1)
+    """Requests in flight, one cell for each value."""
+    waves: PositiveInt = 4
+    """Requests of a cell = waves x concurrency; at least 4 decide."""
+    min_requests: PositiveInt = 8
+    """Fewest requests of a cell, whatever its concurrency."""
+    warmup_requests: PositiveInt = 4
+    """Requests of the measured shape sent first at each concurrency, kept but never counted (at least C)."""
+    failure_limit: float = Field(default=0.01, ge=0, lt=1)
+    """A cell with a larger share of failed requests is invalid."""
+    request_timeout_s: float = Field(default=600.0, gt=0)
+    """A request without an end after this time is a failure."""
+
+    @model_validator(mode="after")
+    def _levels_are_distinct(self) -> Self:
+        if len(set(self.concurrency)) != len(self.concurrency):
+            raise ValueError(f"concurrency lists a level twice: {list(self.concurrency)}")
+        return self
+
+    def requests(self, concurrency: int) -> int:
+        """Requests of one timed repetition at this concurrency."""
+        return max(self.waves * concurrency, self.min_requests)
+
+
+class Design(StrictModel):
+    """How launches are arranged."""
+
+    blocks: PositiveInt = 3
+    """Rounds of launches; three are the least that carry an interval."""
+    seed: int = 0
+    """Seed of the order of arms and concurrencies."""
+    aa_speed: bool = False
+    """Launch the baseline a second time in each block: the noise floor of speed."""
+    closing_baseline: bool = False
+    """Launch the baseline once more at the end: drift."""
+
+
+class Gate(StrictModel):
+    """The acceptance gate, fixed before the first number (docs/method.md 2)."""
+
+    concurrency: tuple[PositiveInt, ...] | None = None
+    """Concurrencies that enter the gate; null uses all."""
+    delta_1: Fraction = 0.02
+    """Equivalence margin on survival across K (gate v1)."""
+    delta_2: Fraction = 0.02
+    """Equivalence margin at aligned positions (gate v2)."""
+    legacy_tolerance: Fraction = 0.05
+    """The naive rule printed beside the gate."""
+    functional_limit: Fraction = 0.02
+    """Largest error of tokens per round for which a curve may be used across K."""
+    alpha: Fraction = 0.05
+    """Level of every test."""
+    bootstrap_draws: PositiveInt = 2000
+    """Draws of the cluster bootstrap."""
+    seed: int = 0
+    """Seed of the bootstrap."""
+
+
+class Losslessness(StrictModel):
+    """How outputs are compared (docs/method.md 4)."""
+
+    tau_floor: float = Field(default=0.01, gt=0)
+    """Smallest log-probability margin below which a divergence can be a tie."""
+
+
+class Decision(StrictModel):
+    """The rule that turns intervals into words."""
+
+    metric: Literal["output_throughput_window"] = "output_throughput_window"
+    """The metric that decides."""
+    noise_threshold: Fraction = 0.02
+    """A ratio inside 1 +- this is equivalent."""
+    confidence_level: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
+    """Level of every interval."""
+    candidate: Name | None = None
+    """The one arm named before the run; without it, words are Holm-adjusted over arms x levels."""
+    max_slowdown: float | None = Field(default=None, gt=0, lt=1)
+    """Largest loss against the baseline that the decision tolerates, as a fraction."""
+
+
+class Budget(StrictModel):
+    """What the run may cost."""
+
+    minutes: float | None = Field(default=None, gt=0)
+    """Start no further launch after this time; the run is then PARTIAL."""
+
+
+class Spec(StrictModel):
+    """One benchmark: a question, the arms that answer it, and the rules of judging, fixed beforehand."""
+
+    schema_version: Literal[1]
+    """Version of this format."""
+    name: Name
+    """Short name, used in file names."""
+    title: str = Field(min_length=1)
+    """One line that names the report."""
+    question: str = Field(min_length=1)
+    """The question that the run answers."""
+    models: Models
+    """Target and draft."""
+    engine: Engine
+    """Runtime and versions."""
+    host: Host = Host()
+    """Expected host."""
+    server: Server
+    """Flags of every arm, stated so that SGLang chooses none of them differently between arms."""
+    arms: tuple[Arm, ...] = Field(min_length=1)
+    """Server configurations that are compared."""
+    workload: Workload
+    """Prompts and output lengths."""
+    load: Load
+    """Concurrencies and request counts."""
+    design: Design = Design()
+    """Blocks, order and controls."""
+    gate: Gate = Gate()
+    """Acceptance gate."""
+    losslessness: Losslessness = Losslessness()
+    """Comparison of outputs."""
+    decision: Decision = Decision()
+    """Rule of the verdict."""
+    budget: Budget = Budget()
+    """Limits of cost."""
+    notes: str | None = None
+    """Free text for the report: what was tried and given up."""
+
+    def arm(self, name: str) -> Arm:
+        """The arm of that name; KeyError when there is none."""
+        return {arm.name: arm for arm in self.arms}[name]
+
+    def reference(self, arm: Arm) -> BaselineArm | None:
+        """The baseline that `arm` is compared with: the one it names, else the first; None for a baseline."""
+        if isinstance(arm, BaselineArm):
+            return None
+        baselines = [a for a in self.arms if isinstance(a, BaselineArm)]
+        return next((a for a in baselines if arm.baseline in (None, a.name)), None)

@@ -1,0 +1,45 @@
+"""Canonical JSON and the hash that is fixed before the first request (docs/method.md 2.7)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from kit.spec.model import Spec
+
+__all__ = ["RULES_VERSION", "canonical_json", "expanded_json", "prereg_hash", "registered"]
+
+RULES_VERSION = 1
+"""Version of the verdict's rules. History: 1 = first rules."""
+
+_UNREGISTERED = ("title", "question", "notes", "host", "budget")
+_UNREGISTERED_ENGINE = ("runtime", "image", "world", "startup_timeout_s")
+
+
+def canonical_json(value: Any) -> str:
+    """`value` as JSON with sorted keys, no spaces and ASCII escapes. ValueError on NaN or infinity."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def prereg_hash(spec: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of the canonical JSON of `spec`."""
+    return hashlib.sha256(canonical_json(spec).encode("utf-8")).hexdigest()
+
+
+def expanded_json(spec: Spec) -> str:
+    """The whole spec, defaults filled in, as canonical JSON."""
+    return canonical_json(spec.model_dump(mode="json"))
+
+
+def registered(spec: Spec, *, workload_hash: str) -> dict[str, Any]:
+    """What the hash covers: everything that can move a number or a word, and nothing else.
+
+    Titles, notes, paths of files and the runtime are left out: the same experiment may be run by Docker here and
+    as a subprocess there. The workload enters by its content.
+    """
+    data = spec.model_dump(mode="json", exclude=set(_UNREGISTERED))
+    data["engine"] = {k: v for k, v in data["engine"].items() if k not in _UNREGISTERED_ENGINE}
+    data["workload"] = {k: v for k, v in data["workload"].items() if k != "files"} | {"sha256": workload_hash}
+    return data | {"rules_version": RULES_VERSION}
