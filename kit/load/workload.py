@@ -1,0 +1,143 @@
+"""The exact, seeded list of prompts of a run, and its hash.
+
+A workload file is JSONL. A line is a prompt (`id`, `class`, `text`) or a template (`id`, `class`, `template`,
+`slots`), which stands for the product of its slots. Selection is by class in equal shares, interleaved so that
+every window of consecutive requests mixes the classes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kit.errors import SpecError
+from kit.spec import Workload, canonical_json
+
+__all__ = ["Prompt", "Prompts", "load_prompts", "read_prompt_file"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt and the output length asked for, the same for every arm."""
+
+    id: str
+    prompt_class: str
+    text: str
+    max_new_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """The prompts of a run in send order; block b of B uses the b-th part."""
+
+    prompts: tuple[Prompt, ...]
+    sha256: str
+
+    def part(self, block: int, blocks: int) -> tuple[Prompt, ...]:
+        """The prompts of block `block` (from 0) of `blocks`: equal parts, the same for every arm."""
+        size = len(self.prompts) // blocks
+        return self.prompts[block * size : (block + 1) * size]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: str = Field(min_length=1)
+    prompt_class: str = Field(min_length=1, alias="class")
+    text: str | None = Field(default=None, min_length=1)
+    template: str | None = Field(default=None, min_length=1)
+    slots: dict[str, Annotated[list[str], Field(min_length=1)]] | None = None
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """(id, text) of every prompt that this line stands for. KeyError when a slot is missing."""
+        if self.text is not None:
+            yield self.id, self.text
+            return
+        names = list(self.slots or {})
+        for n, values in enumerate(itertools.product(*(self.slots or {}).values())):
+            text = self.template or ""
+            for name, value in zip(names, values, strict=True):
+                text = text.replace("{" + name + "}", value)
+            yield f"{self.id}-{n:04d}", text
+
+
+def read_prompt_file(path: Path) -> list[tuple[str, str, str]]:
+    """(id, class, text) of every prompt in `path`, templates expanded.
+
+    Raises SpecError naming file and line for a line that is neither a prompt nor a template.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: the workload cannot be read ({error}); name a JSONL file beside the spec") from None
+    return [
+        (id_, line.prompt_class, text)
+        for number, raw in enumerate(lines, start=1)
+        if raw.strip()
+        for line in [_parse(raw, path, number)]
+        for id_, text in line.texts()
+    ]
+
+
+def _parse(raw: str, path: Path, number: int) -> _Line:
+    try:
+        line = _Line.model_validate_json(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "line"
+        raise SpecError(f"{path}:{number}: {field}: {first['msg']}; a line is a prompt or a template") from None
+    if (line.text is None) == (line.template is None):
+        raise SpecError(f"{path}:{number}: give either `text` or `template` with `slots`")
+    unused = [name for name in line.slots or {} if "{" + name + "}" not in (line.template or "")]
+    if unused:
+        raise SpecError(f"{path}:{number}: slot `{unused[0]}` does not occur in the template; remove it")
+    return line
+
+
+def load_prompts(workload: Workload, *, base: Path) -> Prompts:
+    """The prompts of the run, drawn without replacement; files are looked up below `base`.
+
+    Raises SpecError when a file leaves `base`, a class is unknown, or a class has too few prompts.
+    """
+    pool = [row for name in workload.files for row in read_prompt_file(_inside(base, name))]
+    _refuse_repeats(pool)
+    rng = np.random.default_rng(workload.seed)
+    classes = workload.classes or tuple(dict.fromkeys(row[1] for row in pool))
+    quota = -(-workload.prompts // len(classes))
+    drawn = [_draw(pool, name, quota, rng) for name in classes]
+    interleaved = [row for group in zip(*drawn, strict=True) for row in group][: workload.prompts]
+    lengths = rng.integers(workload.min_output_tokens, workload.max_output_tokens, len(interleaved), endpoint=True)
+    prompts = tuple(Prompt(id_, cls, text, int(n)) for (id_, cls, text), n in zip(interleaved, lengths, strict=True))
+    return Prompts(prompts, hashlib.sha256(canonical_json([asdict(p) for p in prompts]).encode()).hexdigest())
+
+
+def _inside(base: Path, name: str) -> Path:
+    path = (base / name).resolve()
+    if not path.is_relative_to(base.resolve()):
+        raise SpecError(f"workload file {json.dumps(name)} leaves the folder of the spec; keep it below {base}")
+    return path
+
+
+def _refuse_repeats(pool: Sequence[tuple[str, str, str]]) -> None:
+    seen: set[str] = set()
+    for id_, _, text in pool:
+        if id_ in seen or text in seen:
+            raise SpecError(f"prompt `{id_}` repeats an id or a text of the workload; make it distinct")
+        seen.update((id_, text))
+
+
+def _draw(
+    pool: Sequence[tuple[str, str, str]], name: str, quota: int, rng: np.random.Generator
+) -> list[tuple[str, str, str]]:
+    rows = [row for row in pool if row[1] == name]
+    if len(rows) < quota:
+        raise SpecError(f"class `{name}` has {len(rows)} prompts and {quota} are asked for; lower workload.prompts")
+    return [rows[i] for i in rng.permutation(len(rows))[:quota]]

@@ -1,0 +1,132 @@
+"""From a spec to an ordered, seeded list of launches and cells. Pure: the same spec gives the same plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kit.errors import SpecError
+from kit.records import Role
+from kit.spec import BaselineArm, Spec
+from kit.units import Seconds
+
+__all__ = ["Plan", "PlannedCell", "PlannedLaunch", "Selection", "estimate_seconds", "make_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A part of the spec to run; None means all. Any selection makes the run PARTIAL."""
+
+    arms: tuple[str, ...] | None = None
+    levels: tuple[int, ...] | None = None
+    blocks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCell:
+    """One concurrency of a launch: how many requests are timed after how many for warm-up."""
+
+    concurrency: int
+    requests: int
+    warmup_requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLaunch:
+    """One server start. `block` says which part of the prompts it sends."""
+
+    block: int
+    position: int
+    arm: str
+    role: Role
+    cells: tuple[PlannedCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All launches in order; `declarations` say what was left out of the spec."""
+
+    launches: tuple[PlannedLaunch, ...]
+    declarations: tuple[str, ...]
+
+
+def make_plan(spec: Spec, selection: Selection | None = None) -> Plan:
+    """The plan of `spec`, or of the selected part of it.
+
+    A block holds every arm once in a seeded random order and the next block is its mirror, so that a linear
+    drift cancels; with two arms that is ABBA. All arms of a block visit the concurrencies in the same random
+    order. Raises SpecError when the selection names something the spec does not have.
+    """
+    selection = selection or Selection()
+    _check(selection, spec)
+    blocks = selection.blocks or spec.design.blocks
+    rng = np.random.default_rng(spec.design.seed)
+    entries = _entries(spec, selection)
+    launches: list[PlannedLaunch] = []
+    order = entries
+    for block in range(blocks):
+        order = [entries[i] for i in rng.permutation(len(entries))] if block % 2 == 0 else order[::-1]
+        levels = selection.levels or spec.load.concurrency
+        cells = tuple(_cell(spec, levels[i]) for i in rng.permutation(len(levels)))
+        launches += [PlannedLaunch(block, at, arm, role, cells) for at, (arm, role) in enumerate(order)]
+    if spec.design.closing_baseline:
+        first = next(launch for launch in launches if launch.arm == _baseline(spec))
+        launches.append(PlannedLaunch(first.block, len(entries), first.arm, Role.CLOSING, first.cells))
+    return Plan(tuple(launches), _declarations(spec, selection))
+
+
+def estimate_seconds(plan: Plan, *, startup_s: Seconds, iteration_s: Seconds, output_tokens: float) -> Seconds:
+    """Duration of the plan if every decode iteration emits one token a request and takes `iteration_s`."""
+    waves = sum(
+        -(-cell.requests // cell.concurrency) + -(-cell.warmup_requests // cell.concurrency)
+        for launch in plan.launches
+        for cell in launch.cells
+    )
+    return len(plan.launches) * startup_s + waves * output_tokens * iteration_s
+
+
+def _check(selection: Selection, spec: Spec) -> None:
+    for name in selection.arms or ():
+        if name not in {arm.name for arm in spec.arms}:
+            raise SpecError(f"--arms {name}: no such arm; the spec has {', '.join(arm.name for arm in spec.arms)}")
+    if selection.arms is not None and _baseline(spec) not in selection.arms:
+        raise SpecError(f"--arms leaves out `{_baseline(spec)}`, so nothing can be compared; add it")
+    for level in selection.levels or ():
+        if level not in spec.load.concurrency:
+            raise SpecError(f"--levels {level}: not in the spec, which has {_join(spec.load.concurrency)}")
+    if selection.blocks is not None and not 1 <= selection.blocks <= spec.design.blocks:
+        raise SpecError(
+            f"--blocks {selection.blocks}: the spec has {spec.design.blocks}; give 1 to {spec.design.blocks}"
+        )
+
+
+def _entries(spec: Spec, selection: Selection) -> list[tuple[str, Role]]:
+    arms = [arm.name for arm in spec.arms if selection.arms is None or arm.name in selection.arms]
+    entries = [(name, Role.MEASURE) for name in arms]
+    return [*entries, (_baseline(spec), Role.AA_SPEED)] if spec.design.aa_speed else entries
+
+
+def _baseline(spec: Spec) -> str:
+    return next(arm.name for arm in spec.arms if isinstance(arm, BaselineArm))
+
+
+def _cell(spec: Spec, concurrency: int) -> PlannedCell:
+    """Warm-up fills every slot of the cell at least once."""
+    return PlannedCell(concurrency, spec.load.requests(concurrency), max(spec.load.warmup_requests, concurrency))
+
+
+def _declarations(spec: Spec, selection: Selection) -> tuple[str, ...]:
+    parts = []
+    if selection.arms is not None:
+        parts.append(f"arms {_join(selection.arms)} of {_join(arm.name for arm in spec.arms)}")
+    if selection.levels is not None:
+        parts.append(f"concurrency {_join(selection.levels)} of {_join(spec.load.concurrency)}")
+    if selection.blocks is not None:
+        parts.append(f"{selection.blocks} of {spec.design.blocks} blocks")
+    return tuple(f"PARTIAL: {part}" for part in parts)
+
+
+def _join(values: Iterable[object]) -> str:
+    return ", ".join(str(value) for value in values)
