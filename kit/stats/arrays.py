@@ -1,0 +1,58 @@
+"""The array types of this package and the few conversions that every estimator needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kit.stats.errors import StatsError
+
+__all__ = ["BoolArray", "FloatArray", "IntArray", "histogram_matrix", "quotient", "same_length", "tails"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+def histogram_matrix(hs: Iterable[Sequence[int]], *, K: int) -> IntArray:
+    """Histograms of accepted drafts as an array (requests, K+1), padded with zeros.
+
+    The server grows its list on demand, so a list may be shorter than K+1; mass beyond K raises StatsError.
+    """
+    if K < 0:
+        raise StatsError(f"depth K={K} is negative; give the number of drafts per round")
+    rows = [_padded(h, K) for h in hs]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), K + 1)
+
+
+def _padded(h: Sequence[int], K: int) -> list[int]:
+    if any(h[K + 1 :]):
+        raise StatsError(f"histogram {list(h)} has mass beyond K={K}; the capture is not at the depth it claims")
+    if any(count < 0 for count in h):
+        raise StatsError(f"histogram {list(h)} has a negative count; drop the request")
+    return [*h[: K + 1], *([0] * (K + 1 - len(h)))]
+
+
+def tails(h: NDArray[Any]) -> NDArray[Any]:
+    """Counts of j >= k for k = 0..K, along the last axis; entry 0 is the number of rounds."""
+    reversed_sum: NDArray[Any] = np.cumsum(h[..., ::-1], axis=-1)[..., ::-1]
+    return reversed_sum
+
+
+def quotient(numerator: ArrayLike, denominator: ArrayLike) -> FloatArray:
+    """Elementwise ratio that is NaN, silently, where the denominator is 0; callers turn NaN into a reason."""
+    over, under = np.broadcast_arrays(np.asarray(numerator, float), np.asarray(denominator, float))
+    ratio = np.full(over.shape, np.nan)
+    np.divide(over, under, out=ratio, where=under != 0)
+    return ratio
+
+
+def same_length(**arrays: NDArray[Any]) -> int:
+    """The common first dimension, or StatsError naming the arrays that disagree."""
+    lengths = {name: len(values) for name, values in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise StatsError(f"arrays of one entry per unit differ in length: {lengths}")
+    return next(iter(lengths.values()))
