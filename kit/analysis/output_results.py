@@ -1,0 +1,106 @@
+"""What analysis says about outputs and their accounting: token equality, identities, trace against response."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kit.units import Tokens
+
+__all__ = [
+    "Divergence",
+    "Identities",
+    "IdentityFailure",
+    "Losslessness",
+    "Pairing",
+    "ReasonCount",
+    "Reconciliation",
+]
+
+
+class Pairing(StrEnum):
+    """What two sets of outputs have in common."""
+
+    ARM = "arm"  # an arm against its baseline at the same concurrency
+    AA_TOKENS = "aa_tokens"  # the baseline against itself: another concurrency or another launch
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where one prompt's outputs part: the index of the first differing token (method 4.2).
+
+    `margin` is the reference's top-2 log-probability margin there and `rank` the other token's rank; both None
+    where nobody recorded them.
+    """
+
+    prompt: str
+    prompt_class: str
+    index: Tokens
+    reference_tokens: Tokens
+    other_tokens: Tokens
+    margin: float | None = None
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Losslessness:
+    """Token-exact comparison of one set of outputs with a reference set, prompt by prompt.
+
+    `diverged_upper` is the one-sided 95 % Clopper-Pearson limit of the share that differs.
+    """
+
+    pairing: Pairing
+    arm: str
+    concurrency: int
+    launch: int
+    reference_arm: str
+    reference_concurrency: int
+    reference_launch: int
+    prompts: int
+    equal_ids: int
+    equal_lengths: int
+    diverged_upper: float | None
+    divergences: tuple[Divergence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonCount:
+    """A reason and how many requests it holds for."""
+
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """How many finished requests of a launch the trace reproduces exactly, and why the others fail (method 1.4)."""
+
+    launch: int
+    arm: str
+    requests: int
+    exact: int
+    trailing_dropped: int
+    reasons: tuple[ReasonCount, ...]
+    k0_counted: bool | None
+    unmatched_rids: int
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityFailure:
+    """An equality that must hold and does not, for `count` requests or records; `example` names one."""
+
+    identity: str
+    count: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identities:
+    """The accounting of one cell: how many requests were checked and what did not add up."""
+
+    cell: int
+    launch: int
+    arm: str
+    concurrency: int
+    checked: int
+    failures: tuple[IdentityFailure, ...]

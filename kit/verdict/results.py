@@ -1,0 +1,279 @@
+"""The verdict: a frozen tree of words, estimates and reasons that a report prints and a dumper writes as JSON.
+
+It holds dataclasses, enums, tuples, None, strings, integers, floats and estimates, nothing else. Strings are names,
+reasons or whole sentences; no number is hidden in formatting that a reader would have to parse back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kit.analysis import (
+    Acceptance,
+    AdaptiveUse,
+    ArmSummary,
+    CellResult,
+    Comparison,
+    CrossoverResult,
+    FlagDifference,
+    Gates,
+    Identities,
+    IterationTime,
+    LevelResult,
+    Losslessness,
+    Reconciliation,
+    Saturation,
+)
+from kit.checks import CellJudgement, Doubt
+from kit.records import LaunchStatus, Origin, Role
+from kit.units import Seconds, TokensPerSecond
+
+__all__ = [
+    "ArmVerdict",
+    "ArmWord",
+    "ComparisonVerdict",
+    "CrossoverVerdict",
+    "DoubtsSection",
+    "GateSection",
+    "Heading",
+    "LaunchRow",
+    "LosslessRow",
+    "LosslessWord",
+    "LosslessnessSection",
+    "Named",
+    "NotMeasured",
+    "SpeedSection",
+    "SpeedWord",
+    "TrueThroughput",
+    "Verdict",
+    "WhatRan",
+]
+
+VERDICT_VERSION = 1
+"""Version of this tree as JSON. History: 1 = first form."""
+
+
+class Heading(StrEnum):
+    """Warnings that stand in the first lines of a report, in this order."""
+
+    SIMULATED = "SIMULATED"
+    IMPORTED = "IMPORTED"
+    ATTACHED = "ATTACHED"
+    PARTIAL = "PARTIAL"
+    NOT_PINNED = "NOT PINNED"
+    NOT_PRE_REGISTERED = "NOT PRE-REGISTERED"
+    GATE_FAILED = "GATE FAILED"
+
+
+class SpeedWord(StrEnum):
+    """One comparison: the whole interval of the ratio against 1 +- noise_threshold."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    EQUIVALENT = "equivalent"
+    INCONCLUSIVE = "inconclusive"
+
+
+class ArmWord(StrEnum):
+    """One arm over all levels (method 5.5)."""
+
+    BASELINE_DOMINATES = "BASELINE DOMINATES"
+    ARM_DOMINATES = "ARM DOMINATES"
+    ARM_WINS_UP_TO = "ARM WINS UP TO"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+class LosslessWord(StrEnum):
+    """Outputs of an arm against its baseline (method 4.4)."""
+
+    LOSSLESS = "LOSSLESS"
+    BENIGN_DIVERGENCE = "BENIGN_DIVERGENCE"
+    UNRESOLVED = "UNRESOLVED"
+    VIOLATED = "VIOLATED"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonVerdict:
+    """A comparison and its word. `p_adjusted` is Holm-adjusted unless the spec named a candidate."""
+
+    comparison: Comparison
+    word: SpeedWord
+    p_adjusted: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmVerdict:
+    """An arm over all levels. `undecided` lists the levels that keep it from a word; `sentence` says it in full."""
+
+    arm: str
+    baseline: str
+    word: ArmWord
+    undecided: tuple[int, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrueThroughput:
+    """What a simulated world really does at one level, tokens per second."""
+
+    arm: str
+    concurrency: int
+    tok_s: TokensPerSecond
+
+
+@dataclass(frozen=True, slots=True)
+class CrossoverVerdict:
+    """A crossover beside the truth of the simulated world, where there is one.
+
+    `truth_known` tells "the world has no crossover in range" (truth None) from "nobody knows". `covered` says
+    whether the confidence set holds the truth.
+    """
+
+    result: CrossoverResult
+    truth_known: bool
+    truth: float | None
+    covered: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedSection:
+    """Who is faster. `noise_threshold`, `level` and `holm` state the rule that gave the words."""
+
+    metric: str
+    noise_threshold: float
+    level: float
+    holm: bool
+    candidate: str | None
+    arms: tuple[ArmVerdict, ...]
+    comparisons: tuple[ComparisonVerdict, ...]
+    crossovers: tuple[CrossoverVerdict, ...]
+    levels: tuple[LevelResult, ...]
+    cells: tuple[CellResult, ...]
+    aa_speed: tuple[Comparison, ...]
+    closing: tuple[Comparison, ...]
+    truth: tuple[TrueThroughput, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GateSection:
+    """Whether a curve may be read across K; `sentence` is the row of the reporting table (method 2.6)."""
+
+    gates: Gates
+    curve_may_be_reported: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LosslessRow:
+    """Outputs of one arm at one concurrency, held against the baseline's disagreement with itself.
+
+    `control` names which comparison served; `hard_upper` bounds the share of hard divergences, one-sided 95 %.
+    """
+
+    outputs: Losslessness
+    word: LosslessWord
+    reason: str
+    control_prompts: int | None
+    control_diverged: int | None
+    p_excess: float | None
+    hard: int
+    unresolved: int
+    hard_upper: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LosslessnessSection:
+    """All comparisons of outputs and the baseline's disagreement with itself (`aa_tokens`)."""
+
+    rows: tuple[LosslessRow, ...]
+    aa_tokens: tuple[Losslessness, ...]
+    greedy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtsSection:
+    """Cell states and every doubt, worst first."""
+
+    cells: tuple[CellJudgement, ...]
+    doubts: tuple[Doubt, ...]
+    identities: tuple[Identities, ...]
+    reconciliation: tuple[Reconciliation, ...]
+    flag_differences: tuple[FlagDifference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name and its value as text, for facts that are only printed."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRow:
+    """One server start, as it happened."""
+
+    launch: int
+    block: int
+    position: int
+    arm: str
+    role: Role
+    status: LaunchStatus
+    started_utc: str
+    startup_s: Seconds | None
+    command: tuple[str, ...]
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WhatRan:
+    """Identity of the run: enough to repeat it or to refuse a comparison with it."""
+
+    origin: Origin
+    run_id: str
+    spec_name: str
+    spec_hash: str
+    workload_hash: str
+    rules_version: int
+    kit_version: str
+    created_utc: str
+    spec_commit: str | None
+    spec_committed_utc: str | None
+    declarations: tuple[str, ...]
+    models: tuple[Named, ...]
+    engine: tuple[Named, ...]
+    host: tuple[Named, ...]
+    arms: tuple[ArmSummary, ...]
+    launches: tuple[LaunchRow, ...]
+    iteration_times: tuple[IterationTime, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotMeasured:
+    """Something a reader may look for and will not find, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer to the spec's question, with everything that supports or weakens it."""
+
+    version: int
+    title: str
+    question: str
+    answer: str
+    headings: tuple[Heading, ...]
+    speed: SpeedSection
+    gate: GateSection
+    losslessness: LosslessnessSection
+    saturation: tuple[Saturation, ...]
+    acceptance: tuple[Acceptance, ...]
+    adaptive: tuple[AdaptiveUse, ...]
+    doubts: DoubtsSection
+    what_ran: WhatRan
+    limits: tuple[str, ...]
+    not_measured: tuple[NotMeasured, ...]
