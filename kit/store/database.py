@@ -1,0 +1,90 @@
+"""Opening a run file: one connection a transaction, numbered migrations, a ledger of those applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+import duckdb
+
+from kit.errors import RunFileError
+
+__all__ = ["SCHEMA_VERSION", "connection", "transaction"]
+
+SCHEMA_VERSION = 1
+"""Version of the run file. History: 1 = first form."""
+
+# Read by every DuckDB from 1.0 on; newer defaults are not.
+_STORAGE = "v1.0.0"
+_LEDGER = (
+    "CREATE TABLE migrations (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied TIMESTAMP DEFAULT now())"
+)
+
+
+@contextmanager
+def transaction(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A writing connection to `path` for one transaction: committed at the end, rolled back on an exception.
+
+    The file is made and migrated when it is new. Raises RunFileError when it is held by another process, is no
+    run file, or is newer than this kit.
+    """
+    with connection(path, read_only=False) as con:
+        con.begin()
+        try:
+            _migrate(con)
+            yield con
+        except BaseException:
+            con.rollback()
+            raise
+        con.commit()
+
+
+@contextmanager
+def connection(path: Path, *, read_only: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to `path`. A writer locks every other process out, so it is opened late and closed early."""
+    if read_only and not path.exists():
+        raise RunFileError(f"{path}: no such run file; `speckit list` shows the ones there are")
+    con = duckdb.connect()
+    try:
+        mode = "READ_ONLY" if read_only else f"STORAGE_VERSION '{_STORAGE}'"
+        quoted = str(path).replace("'", "''")
+        con.execute(f"ATTACH '{quoted}' AS run_file ({mode}); USE run_file")
+        _refuse_newer(con, path)
+        yield con
+    except duckdb.Error as error:
+        raise RunFileError(f"{path}: {_first_line(error)}; is it a run file that no other process holds?") from error
+    finally:
+        con.close()
+
+
+def _refuse_newer(con: duckdb.DuckDBPyConnection, path: Path) -> None:
+    version = _version(con)
+    if version > SCHEMA_VERSION:
+        raise RunFileError(
+            f"{path}: run file version {version} is newer than this kit's {SCHEMA_VERSION}; update the kit"
+        )
+
+
+def _version(con: duckdb.DuckDBPyConnection) -> int:
+    known = con.execute("SELECT 1 FROM duckdb_tables() WHERE database_name='run_file' AND table_name='migrations'")
+    if known.fetchone() is None:
+        return 0
+    row = con.execute("SELECT max(version) FROM migrations").fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+def _migrate(con: duckdb.DuckDBPyConnection) -> None:
+    done = _version(con)
+    if done == 0:
+        con.execute(_LEDGER)
+    for file in sorted(resources.files("kit.store").joinpath("migrations").iterdir(), key=lambda f: f.name):
+        number = int(file.name[:4])
+        if number > done:
+            con.execute(file.read_text(encoding="utf-8"))
+            con.execute("INSERT INTO migrations (version, name) VALUES (?, ?)", [number, file.name])
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,138 @@
+"""Reading a run file back into records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import numpy as np
+
+from kit.errors import RunFileError
+from kit.records import (
+    Cell,
+    Ints,
+    Iterations,
+    Launch,
+    LaunchStatus,
+    Origin,
+    Outcome,
+    Phase,
+    Repetition,
+    RequestRecord,
+    Role,
+    Rounds,
+    RunFacts,
+    RunHeader,
+    Trace,
+)
+from kit.store.database import connection
+
+Row = TypeVar("Row")
+
+__all__ = ["read_header", "read_run"]
+
+
+def _ints(column: Any) -> Ints:
+    return np.asarray(column, np.int64)
+
+
+_DECODE: dict[str, Callable[[Any], Any]] = {
+    "origin": Origin,
+    "role": Role,
+    "phase": Phase,
+    "outcome": Outcome,
+    "host": json.loads,
+    "client": json.loads,
+    "server_info": json.loads,
+    "meta_info": json.loads,
+    "command": tuple,
+    "declarations": tuple,
+    "histogram": tuple,
+    **dict.fromkeys(("output_ids", "chunk_ns", "chunk_tokens"), _ints),
+}
+
+
+def read_run(path: Path) -> RunFacts:
+    """Every fact in `path`. Raises RunFileError when it is missing, broken, held, or newer than this kit."""
+    with connection(path) as con:
+        return RunFacts(
+            header=_header(con, path),
+            launches=tuple(_rows(con, Launch, "launches ORDER BY launch", {"status": LaunchStatus})),
+            cells=tuple(_rows(con, Cell, "cells ORDER BY cell")),
+            repetitions=tuple(_rows(con, Repetition, "repetitions ORDER BY repetition")),
+            requests=tuple(_rows(con, RequestRecord, 'requests ORDER BY repetition, "index"')),
+            trace=_trace(con),
+        )
+
+
+def read_header(path: Path) -> RunHeader:
+    """Only the header of `path`."""
+    with connection(path) as con:
+        return _header(con, path)
+
+
+def _header(con: duckdb.DuckDBPyConnection, path: Path) -> RunHeader:
+    header = next(iter(_rows(con, RunHeader, "run")), None)
+    if header is None:
+        raise RunFileError(f"{path}: holds no run; the kit was stopped before it wrote one")
+    return header
+
+
+def _rows(
+    con: duckdb.DuckDBPyConnection, kind: type[Row], source: str, extra: dict[str, Callable[[Any], Any]] | None = None
+) -> list[Row]:
+    """The rows of `source` as `kind`, whose field names are the columns."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    decode = [({**_DECODE, **(extra or {})}).get(name) for name in names]
+    table = con.execute(f"SELECT {', '.join(map(_quoted, names))} FROM {source}")
+    return [
+        kind(
+            *(
+                value if convert is None or value is None else convert(value)
+                for value, convert in zip(row, decode, strict=True)
+            )
+        )
+        for row in table.fetchall()
+    ]
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _trace(con: duckdb.DuckDBPyConnection) -> Trace:
+    its = con.execute(
+        "SELECT launch, number, ready_ns, draft_tokens, batch_size, cuda_graph FROM iterations ORDER BY launch, number"
+    ).fetchnumpy()
+    rows = con.execute(
+        "SELECT launch, number, dense_rank() OVER (ORDER BY rid) - 1 AS rid, tokens_before, accepted, ghost "
+        'FROM rounds ORDER BY launch, number, "row"'
+    ).fetchnumpy()
+    rids = con.execute("SELECT DISTINCT rid FROM rounds ORDER BY rid").fetchall()
+    lost = con.execute("SELECT coalesce(sum(lost), 0) FROM trace_losses").fetchone()
+    iterations = Iterations(
+        launch=_ints(its["launch"]),
+        number=_ints(its["number"]),
+        ready_ns=_ints(its["ready_ns"]),
+        draft_tokens=_ints(its["draft_tokens"]),
+        batch_size=_ints(its["batch_size"]),
+        cuda_graph=np.asarray(its["cuda_graph"], np.bool_),
+    )
+    rounds = Rounds(
+        iteration=_positions(iterations, _ints(rows["launch"]), _ints(rows["number"])),
+        rid=_ints(rows["rid"]),
+        tokens_before=_ints(rows["tokens_before"]),
+        accepted=_ints(rows["accepted"]),
+        ghost=np.asarray(rows["ghost"], np.bool_),
+    )
+    return Trace(iterations, rounds, tuple(row[0] for row in rids), int(lost[0]) if lost else 0)
+
+
+def _positions(iterations: Iterations, launch: Ints, number: Ints) -> Ints:
+    """Index of each (launch, number) in `iterations`, which are sorted by both."""
+    keys = iterations.launch << 40 | iterations.number
+    return np.searchsorted(keys, launch << 40 | number)

@@ -1,0 +1,132 @@
+"""Appending facts to a run file. One repetition, its requests and its part of the trace are one transaction."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import duckdb
+import numpy as np
+import orjson
+
+from kit.errors import RunFileError
+from kit.records import Cell, Launch, Repetition, RequestRecord, RunFacts, RunHeader, Trace
+from kit.store.database import transaction
+
+__all__ = ["add_cell", "add_launch", "add_repetition", "create_run", "write_facts"]
+
+
+def create_run(path: Path, header: RunHeader) -> None:
+    """A new run file that holds `header`. Raises RunFileError when `path` exists or cannot be written."""
+    if path.exists():
+        raise RunFileError(f"{path}: exists already, and facts are never overwritten; choose another --out")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFileError(f"{path.parent}: cannot be made ({error.strerror}); choose another --out") from None
+    with transaction(path) as con:
+        _insert(con, "run", [header])
+
+
+def add_launch(path: Path, launch: Launch) -> None:
+    """Store `launch`, replacing what was stored of it when it started."""
+    with transaction(path) as con:
+        con.execute("DELETE FROM launches WHERE launch = ?", [launch.launch])
+        _insert(con, "launches", [launch])
+
+
+def add_cell(path: Path, cell: Cell) -> None:
+    """Store `cell`."""
+    with transaction(path) as con:
+        _insert(con, "cells", [cell])
+
+
+def add_repetition(
+    path: Path, repetition: Repetition, requests: Sequence[RequestRecord], trace: Trace | None = None
+) -> None:
+    """Store a repetition with everything that belongs to it, or nothing of it."""
+    with transaction(path) as con:
+        _insert(con, "repetitions", [repetition])
+        _insert(con, "requests", requests)
+        if trace is not None:
+            _insert_trace(con, repetition.repetition, trace)
+
+
+def write_facts(path: Path, facts: RunFacts) -> None:
+    """A whole run at once: the file appears complete or not at all. Raises RunFileError when `path` exists."""
+    partial = path.with_name(path.name + ".partial")
+    partial.unlink(missing_ok=True)
+    if path.exists():
+        raise RunFileError(f"{path}: exists already, and facts are never overwritten; choose another --out")
+    try:
+        create_run(partial, facts.header)
+        with transaction(partial) as con:
+            for table, rows in (
+                ("launches", facts.launches),
+                ("cells", facts.cells),
+                ("repetitions", facts.repetitions),
+                ("requests", facts.requests),
+            ):
+                _insert(con, table, rows)
+            _insert_trace(con, -1, facts.trace)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _insert(con: duckdb.DuckDBPyConnection, table: str, rows: Iterable[Any]) -> None:
+    """Bulk insert of dataclasses whose fields are the columns of `table`; lists and JSON need no special case."""
+    names = [f'"{column}"' for column in _columns(con, table)]
+    with NamedTemporaryFile(suffix=".ndjson") as file:
+        file.writelines(_line(row) for row in rows)
+        file.flush()
+        types = con.execute(
+            f"SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = '{table}'"
+        ).fetchall()
+        shape = ", ".join(f"\"{name}\": '{kind}'" for name, kind in types)
+        con.execute(
+            f"INSERT INTO {table} SELECT {', '.join(names)} FROM read_json(?, format='newline_delimited', "
+            f"maximum_object_size=268435456, columns={{{shape}}})",
+            [file.name],
+        )
+
+
+def _columns(con: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+    return [row[0] for row in con.execute(f"SELECT name FROM pragma_table_info('{table}')").fetchall()]
+
+
+def _line(row: Any) -> bytes:
+    # numpy arrays and enums serialise as lists and values; orjson writes NaN as null, so none can hide
+    values = {field.name: getattr(row, field.name) for field in fields(row)}
+    return orjson.dumps(values, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS, default=dict) + b"\n"
+
+
+def _insert_trace(con: duckdb.DuckDBPyConnection, repetition: int, trace: Trace) -> None:
+    its, rounds = trace.iterations, trace.rounds
+    if trace.lost:
+        con.execute("INSERT INTO trace_losses VALUES (?, ?)", [repetition, trace.lost])
+    if len(its):
+        iteration_columns = {  # noqa: F841 (DuckDB reads the local by its name)
+            "launch": its.launch,
+            "number": its.number,
+            "ready_ns": its.ready_ns,
+            "draft_tokens": its.draft_tokens,
+            "batch_size": its.batch_size,
+            "cuda_graph": its.cuda_graph,
+        }
+        con.execute(f"INSERT INTO iterations SELECT {repetition}, * FROM iteration_columns")
+    if len(rounds):
+        round_columns = {  # noqa: F841
+            "launch": its.launch[rounds.iteration],
+            "number": its.number[rounds.iteration],
+            "row": np.arange(len(rounds)),
+            "rid": np.array(trace.rids, dtype=object)[rounds.rid],
+            "tokens_before": rounds.tokens_before,
+            "accepted": rounds.accepted,
+            "ghost": rounds.ghost,
+        }
+        con.execute("INSERT INTO rounds SELECT * FROM round_columns")

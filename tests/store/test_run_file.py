@@ -1,0 +1,169 @@
+"""A run file gives back exactly the facts that were put in, or says in one line why it cannot."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from kit.errors import RunFileError
+from kit.records import (
+    Cell,
+    Iterations,
+    Launch,
+    LaunchStatus,
+    Origin,
+    Outcome,
+    Phase,
+    Repetition,
+    RequestRecord,
+    Role,
+    Rounds,
+    RunFacts,
+    RunHeader,
+    Trace,
+)
+from kit.store import add_cell, add_launch, add_repetition, create_run, read_header, read_run, write_facts
+
+HEADER = RunHeader(
+    run_id="20261129-120000-abc",
+    origin=Origin.SIMULATED,
+    spec_name="tiny",
+    spec_json='{"name":"tiny"}',
+    spec_hash="0" * 64,
+    workload_hash="1" * 64,
+    rules_version=1,
+    kit_version="0.1.0",
+    created_utc="2026-11-29T12:00:00Z",
+    host={"cpu": "x", "nested": {"a": [1, 2]}},
+    declarations=("PARTIAL: 1 of 3 blocks",),
+)
+LAUNCH = Launch(0, 0, 0, "k3", Role.MEASURE, ("python", "-m", "x"), "2026-11-29T12:00:01Z", LaunchStatus.COMPLETED)
+CELL = Cell(0, 0, 8, 0)
+REPETITION = Repetition(0, 0, Phase.TIMED, "2026-11-29T12:00:02Z", 10, 20, {"lag_ms": 0.5})
+REQUEST = RequestRecord(
+    repetition=0,
+    index=0,
+    rid="r0",
+    prompt="code-1",
+    prompt_class="code",
+    max_new_tokens=5,
+    sent_ns=11,
+    ended_ns=19,
+    outcome=Outcome.OK,
+    status=200,
+    first_token_ns=12,
+    finish_reason="length",
+    prompt_tokens=7,
+    completion_tokens=5,
+    cached_tokens=0,
+    verify_rounds=2,
+    correct_drafts=2,
+    histogram=(1, 0, 1),
+    retractions=0,
+    meta_info={"id": "r0"},
+    output_ids=np.array([1, 2, 3, 4, 5]),
+    chunk_ns=np.array([12, 15, 19]),
+    chunk_tokens=np.array([1, 1, 3]),
+)
+TRACE = Trace(
+    Iterations(
+        launch=np.array([0, 0]),
+        number=np.array([4, 5]),
+        ready_ns=np.array([100, 200]),
+        draft_tokens=np.array([4, 4]),
+        batch_size=np.array([2, 1]),
+        cuda_graph=np.array([True, False]),
+    ),
+    Rounds(
+        iteration=np.array([0, 0, 1]),
+        rid=np.array([1, 0, 1]),
+        tokens_before=np.array([1, 1, 2]),
+        accepted=np.array([0, 2, 1]),
+        ghost=np.array([False, False, True]),
+    ),
+    ("other", "r0"),
+    lost=1,
+)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Field-wise equality that looks into numpy columns and nested records."""
+    if isinstance(a, np.ndarray):
+        return bool(np.array_equal(a, b))
+    if isinstance(a, tuple) and not isinstance(b, str):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    if hasattr(a, "__dataclass_fields__"):
+        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    return bool(a == b)
+
+
+@pytest.fixture
+def run_file(tmp_path: Path) -> Path:
+    path = tmp_path / "run.duckdb"
+    create_run(path, HEADER)
+    add_launch(path, LAUNCH)
+    add_cell(path, CELL)
+    add_repetition(path, REPETITION, [REQUEST], TRACE)
+    return path
+
+
+def test_facts_come_back_as_they_went_in(run_file: Path) -> None:
+    expected = RunFacts(HEADER, (LAUNCH,), (CELL,), (REPETITION,), (REQUEST,), TRACE)
+    assert same(read_run(run_file), expected)
+
+
+def test_a_whole_run_written_at_once_equals_one_appended_to(run_file: Path, tmp_path: Path) -> None:
+    facts = read_run(run_file)
+    write_facts(tmp_path / "copy.duckdb", facts)
+    assert same(read_run(tmp_path / "copy.duckdb"), facts)
+
+
+def test_the_end_of_a_launch_replaces_its_start(run_file: Path) -> None:
+    ended = replace(LAUNCH, exit_code=-9, status=LaunchStatus.FAILED, failure="CUDA out of memory", log="line\n")
+    add_launch(run_file, ended)
+    assert read_run(run_file).launches == (ended,)
+
+
+def test_a_failing_repetition_leaves_nothing_behind(run_file: Path) -> None:
+    second = replace(REPETITION, repetition=1)
+    with pytest.raises(RunFileError):
+        add_repetition(run_file, second, [replace(REQUEST, repetition=1), replace(REQUEST, repetition=1)])
+    assert [r.repetition for r in read_run(run_file).repetitions] == [0]
+
+
+def test_facts_are_never_overwritten(run_file: Path) -> None:
+    with pytest.raises(RunFileError, match="exists already"):
+        create_run(run_file, HEADER)
+    with pytest.raises(RunFileError, match="exists already"):
+        write_facts(run_file, read_run(run_file))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunFileError, match=r"none\.duckdb: no such run file"):
+        read_header(tmp_path / "none.duckdb")
+
+
+def test_a_file_of_another_kind_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "text.duckdb"
+    path.write_text("not a database\n" * 100)
+    with pytest.raises(RunFileError) as caught:
+        read_run(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_newer_run_file_is_refused_by_its_version(run_file: Path) -> None:
+    with duckdb.connect(str(run_file)) as con:
+        con.execute("INSERT INTO migrations (version, name) VALUES (99, 'later')")
+    with pytest.raises(RunFileError, match="version 99 is newer"):
+        read_run(run_file)
+
+
+def test_a_run_without_a_trace_has_an_empty_one(tmp_path: Path) -> None:
+    create_run(tmp_path / "bare.duckdb", HEADER)
+    trace = read_run(tmp_path / "bare.duckdb").trace
+    assert (len(trace.iterations), len(trace.rounds), trace.rids) == (0, 0, ())
