@@ -16,7 +16,7 @@ from typing import Final, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kit.stats.arrays import FloatArray, IntArray, histogram_matrix, quotient, tails
+from kit.stats.arrays import IntArray, histogram_matrix, optional, quotient, tails
 from kit.stats.estimate import Estimate
 from kit.stats.intervals import mean_interval, ratio_intervals
 
@@ -91,7 +91,7 @@ def survival(h: Sequence[int], *, K: int) -> Survival:
     return Survival(
         n_rounds=rounds,
         S=(tail[1:] / rounds).tolist(),
-        a=_optional(quotient(tail[1:], tail[:-1])),
+        a=optional(quotient(tail[1:], tail[:-1])),
         mean_accepted=mean_accepted,
         tokens_per_round=1 + mean_accepted,
         tokens_per_position=(1 + mean_accepted) / (K + 1),
@@ -177,7 +177,3 @@ def survival_curve(hists: IntArray, *, strata: ArrayLike | None = None, level: f
         tokens_per_round=tau,
         tokens_per_position=tau.mapped(lambda value: value / (depth + 1)),
     )
-
-
-def _optional(values: FloatArray) -> list[float | None]:
-    return [None if np.isnan(value) else float(value) for value in values]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kit.stats.errors import StatsError
 
-__all__ = ["BoolArray", "FloatArray", "IntArray", "histogram_matrix", "quotient", "same_length", "tails"]
+__all__ = ["BoolArray", "FloatArray", "IntArray", "histogram_matrix", "optional", "quotient", "same_length", "tails"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -48,6 +48,11 @@ def quotient(numerator: ArrayLike, denominator: ArrayLike) -> FloatArray:
     ratio = np.full(over.shape, np.nan)
     np.divide(over, under, out=ratio, where=under != 0)
     return ratio
+
+
+def optional(values: FloatArray) -> list[float | None]:
+    """Plain numbers, with None where an entry is undefined (NaN)."""
+    return [None if np.isnan(value) else value for value in values.tolist()]
 
 
 def same_length(**arrays: NDArray[Any]) -> int:
