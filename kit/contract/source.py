@@ -101,9 +101,9 @@ class Sources:
     def version(self) -> str:
         """The version SGLang reports for itself, such as `0.5.15.post1`."""
         for node in self.module(_VERSION_FILE).tree.body:
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-                if "__version__" in [target.id for target in node.targets if isinstance(target, ast.Name)]:
-                    return str(node.value.value)
+            match node:
+                case ast.Assign(targets=[ast.Name(id="__version__"), *_], value=ast.Constant(value=str(version))):
+                    return version
         raise ImportFileError(f"sglang/{_VERSION_FILE} states no version; give a released wheel")
 
     def digests(self) -> dict[str, str]:
