@@ -47,7 +47,7 @@ class Server(StrictModel):
     random_seed: int = 0
     """Seed of the server's own random numbers; drawn at each launch when not given."""
     extra_flags: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Further SGLang flags, without dashes; true gives a bare flag."""
+    """Further SGLang flags, without leading dashes; true gives a bare flag."""
     env: dict[str, str] = Field(default_factory=dict)
     """Environment of the server, NCCL settings for instance; never for secrets."""
 
@@ -91,7 +91,7 @@ class Eagle3Arm(_Speculative):
     kind: Literal["eagle3"]
     """EAGLE3 with a fixed draft length."""
     num_steps: NonNegativeInt
-    """Draft length K: autoregressive draft steps a round."""
+    """Draft length K: autoregressive draft steps a round; 0 pays for verifying and drafts nothing."""
     topk: PositiveInt
     """Branching factor; 1 is a chain. SGLang needs it beside num_steps."""
     num_draft_tokens: PositiveInt | None = None
@@ -99,14 +99,24 @@ class Eagle3Arm(_Speculative):
 
     @model_validator(mode="after")
     def _tokens_fit_the_shape(self) -> Self:
+        if self.topk > 1 and self.num_steps == 0:
+            raise ValueError(f"topk {self.topk} has no tree at num_steps 0: use topk 1 there")
         if self.topk == 1 and self.num_draft_tokens not in (None, self.num_steps + 1):
             raise ValueError(
                 f"num_draft_tokens {self.num_draft_tokens} cannot be had at topk 1: SGLang uses num_steps + 1"
                 f" = {self.num_steps + 1}; leave it out"
             )
-        if self.topk > 1 and self.num_draft_tokens is None:
-            raise ValueError(f"topk {self.topk} is a tree: state num_draft_tokens")
+        if self.topk > 1 and not 2 <= (self.num_draft_tokens or 0) <= self.largest_tree:
+            raise ValueError(
+                f"topk {self.topk} over {self.num_steps} steps is a tree of up to {self.largest_tree} tokens: state "
+                f"num_draft_tokens, from 2 to {self.largest_tree}"
+            )
         return self
+
+    @property
+    def largest_tree(self) -> int:
+        """The root, topk first drafts, and topk continuations of topk branches in each further step."""
+        return 1 + self.topk + self.topk**2 * (self.num_steps - 1)
 
     @property
     def draft_tokens(self) -> int:

@@ -1,24 +1,28 @@
-"""Reading a spec file: YAML to a frozen `Spec`, or one line that names file, line, field and value."""
+"""Reading a spec file: YAML to a frozen `Spec`, or one line that names file, line, field, value and remedy."""
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from kit.errors import SpecError
 from kit.spec.model import SCHEMA_VERSION, Spec
 from kit.spec.rules import faults
+from kit.spec.strict import StrictModel
+from kit.spec.tree import FieldPath, Tree, read_tree, shown
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 __all__ = ["load_spec", "parse_spec"]
 
-_MAX_BYTES = 1_000_000
-_MAX_NODES = 20_000
-FieldPath = tuple[str | int, ...]
+# Forty times the largest shipped spec; the YAML reader takes a second for this much.
+_MAX_BYTES = 200_000
 
 
 def load_spec(path: Path) -> Spec:
@@ -27,129 +31,90 @@ def load_spec(path: Path) -> Spec:
     Raises SpecError naming file, line, field, value and remedy for anything that is wrong with it.
     """
     try:
-        text = path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise SpecError(
             f"{path}: cannot be read ({error.strerror}); name a spec file, for instance specs/quickstart.yaml"
         ) from None
-    if len(text) > _MAX_BYTES:
-        raise SpecError(f"{path}: {len(text):,} bytes is too large for a spec; the limit is {_MAX_BYTES:,}")
+    if len(content) > _MAX_BYTES:
+        raise SpecError(
+            f"{path}: {len(content):,} bytes is too large for a spec, the limit is {_MAX_BYTES:,}; name a spec file"
+        )
     try:
-        return parse_spec(text.decode("utf-8"), name=str(path))
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise SpecError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+        line = content.count(b"\n", 0, error.start) + 1
+        byte = f"0x{content[error.start]:02X}"
+        raise SpecError(f"{path}:{line}: the byte {byte} is not UTF-8; save the file as UTF-8") from None
+    return parse_spec(text, name=str(path))
 
 
 def parse_spec(text: str, *, name: str) -> Spec:
     """The validated spec in `text`; `name` stands in messages for the file."""
-    root = _compose(text, name)
-    _refuse_unknown_version(root, name)
+    tree = read_tree(text, name=name)
+    _refuse_newer_version(tree)
     try:
-        data = yaml.safe_load(text)
-        spec = Spec.model_validate_json(json.dumps(data, allow_nan=False))
+        spec = Spec.model_validate_json(json.dumps(tree.data))
     except ValidationError as error:
-        raise SpecError(_describe(error, root, name)) from None
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        raise SpecError(f"{name}: a value is not plain text, number, list or mapping ({error}); quote it") from None
+        raise _first_problem(error, tree) from None
     for fault in faults(spec):
-        raise SpecError(f"{name}:{_line(root, fault.path)}: {_dotted(fault.path)}: {fault.message}")
+        raise tree.error(fault.path, fault.message)
     return spec
 
 
-def _compose(text: str, name: str) -> yaml.MappingNode:
-    """The node tree, which knows lines; refuses duplicate keys, aliases and files that are not a mapping."""
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise SpecError(f"{name}:{line}: not YAML: {error.problem}; fix the line") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise SpecError(f"{name}: not YAML: {error}".splitlines()[0]) from None
-    if not isinstance(root, yaml.MappingNode):
-        raise SpecError(f"{name}: a spec is a mapping of fields; start from specs/quickstart.yaml")
-    seen: set[int] = set()
-    for node in _walk(root, name):
-        if id(node) in seen or len(seen) >= _MAX_NODES:
-            raise SpecError(
-                f"{name}:{node.start_mark.line + 1}: YAML aliases are not allowed in a spec; write the value out"
-            )
-        seen.add(id(node))
-    return root
-
-
-def _walk(root: yaml.Node, name: str) -> Iterator[yaml.Node]:
-    """Every node; raises SpecError at a key that stands twice in one mapping."""
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        yield node
-        if isinstance(node, yaml.SequenceNode):
-            pending.extend(node.value)
-        elif isinstance(node, yaml.MappingNode):
-            keys = [key.value for key, _ in node.value]
-            for key, _ in node.value:
-                if keys.count(key.value) > 1:
-                    raise SpecError(f"{name}:{key.start_mark.line + 1}: `{key.value}` is given twice; keep one")
-            pending.extend(value for _, value in node.value)
-
-
-def _refuse_unknown_version(root: yaml.MappingNode, name: str) -> None:
-    version = next((value for key, value in root.value if key.value == "schema_version"), None)
-    if isinstance(version, yaml.ScalarNode) and version.value.isdigit() and int(version.value) > SCHEMA_VERSION:
-        raise SpecError(
-            f"{name}:{version.start_mark.line + 1}: schema_version {version.value} is newer than this kit's "
-            f"{SCHEMA_VERSION}; update the kit"
+def _refuse_newer_version(tree: Tree) -> None:
+    """A spec of the future is named as such before its unknown fields are blamed."""
+    version = tree.data.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise tree.error(
+            ("schema_version",), f"{shown(version)} is newer than this kit's {SCHEMA_VERSION}; update the kit"
         )
 
 
-def _describe(error: ValidationError, root: yaml.MappingNode, name: str) -> str:
-    """The first problem pydantic found, in the words of the file."""
-    first = error.errors(include_url=False)[0]
-    path = tuple(
-        part
-        for part in first["loc"]
-        if part not in ("baseline", "eagle3", "adaptive") or not _is_tag(first["loc"], part)
-    )
-    value = "" if isinstance(first["input"], dict | list) else f" (value {_short(first['input'])})"
-    more = f"; {error.error_count() - 1} more after this" if error.error_count() > 1 else ""
-    return f"{name}:{_line(root, path)}: {_dotted(path)}: {_reason(first['type'], first['msg'])}{value}{more}"
+def _first_problem(error: ValidationError, tree: Tree) -> SpecError:
+    """One problem in the words of the file, and how many fields have others.
+
+    Unknown fields come first: a misspelt field is also a missing one, and the spelling is the news.
+    """
+    details = sorted(error.errors(include_url=False), key=lambda detail: detail["type"] != "extra_forbidden")
+    paths = [_path(detail, tree) for detail in details]
+    others = len(set(paths)) - 1
+    more = f"; {others} more after this" if others else ""
+    return tree.error(paths[0], _reason(details[0], paths[0]) + more)
 
 
-def _is_tag(loc: FieldPath, part: str | int) -> bool:
-    """Whether `part` is the discriminator that pydantic puts after the index of an arm."""
-    at = loc.index(part)
-    return at == 2 and loc[0] == "arms"
+def _path(detail: ErrorDetails, tree: Tree) -> FieldPath:
+    """Where in the file the problem is: pydantic also counts the kind of an arm and the branch of a union."""
+    loc = detail["loc"]
+    if loc[:1] == ("arms",):
+        loc = loc[:2] + loc[3:]
+    if detail["type"].startswith("union_tag"):
+        return (*loc, "kind")
+    return loc if detail["type"] == "missing" else tree.known(loc)
 
 
-def _reason(kind: str, message: str) -> str:
+def _reason(detail: ErrorDetails, path: FieldPath) -> str:
+    kind, value = detail["type"], detail["input"]
     if kind == "extra_forbidden":
-        return "unknown field; see docs/spec.md for the fields there are"
+        return f"unknown field; {_suggestion(str(path[-1]))}"
     if kind == "missing":
         return "missing; add it"
-    return message.removeprefix("Value error, ")
+    if kind == "union_tag_not_found":
+        return "missing; say which kind of arm it is: baseline, eagle3 or adaptive"
+    if kind == "union_tag_invalid":
+        return f"no such kind of arm (value {shown(value['kind'])}); use baseline, eagle3 or adaptive"
+    if kind == "value_error":
+        return detail["msg"].removeprefix("Value error, ")
+    given = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else f"value {shown(value)}"
+    return f"{detail['msg'].replace('Input should', 'should', 1)} ({given})"
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _suggestion(word: str) -> str:
+    near = difflib.get_close_matches(word, sorted(set(_field_names(StrictModel))), n=1)
+    return f"did you mean `{near[0]}`?" if near else "docs/spec.md lists the fields there are"
 
 
-def _dotted(path: FieldPath) -> str:
-    return ".".join(str(part) for part in path) or "spec"
-
-
-def _line(root: yaml.Node, path: FieldPath) -> int:
-    """Line (from 1) of the deepest part of `path` that the file contains."""
-    node, line = root, 1
-    for part in path:
-        if isinstance(node, yaml.MappingNode):
-            found = next(((key, value) for key, value in node.value if key.value == str(part)), None)
-            if found is None:
-                return line
-            line, node = found[0].start_mark.line + 1, found[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            node = node.value[part]
-            line = node.start_mark.line + 1
-        else:
-            return line
-    return line
+def _field_names(model: type[BaseModel]) -> Iterator[str]:
+    yield from model.model_fields
+    for part in model.__subclasses__():
+        yield from _field_names(part)

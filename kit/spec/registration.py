@@ -14,8 +14,8 @@ __all__ = ["RULES_VERSION", "canonical_json", "expanded_json", "prereg_hash", "r
 RULES_VERSION = 1
 """Version of the verdict's rules. History: 1 = first rules."""
 
-_UNREGISTERED = ("title", "question", "notes", "host", "budget")
-_UNREGISTERED_ENGINE = ("runtime", "image", "world", "startup_timeout_s")
+_UNREGISTERED = ("title", "question", "notes", "host")
+_UNREGISTERED_ENGINE = ("runtime", "image", "startup_timeout_s")
 
 
 def canonical_json(value: Any) -> str:
@@ -37,7 +37,8 @@ def registered(spec: Spec, *, workload_hash: str) -> dict[str, Any]:
     """What the hash covers: everything that can move a number or a word, and nothing else.
 
     Titles, notes, paths of files and the runtime are left out: the same experiment may be run by Docker here and
-    as a subprocess there. The workload enters by its content.
+    as a subprocess there. The workload enters by its content. A simulated world stays in: it decides every number,
+    and so does the budget: when to stop must not depend on what was seen.
     """
     data = spec.model_dump(mode="json", exclude=set(_UNREGISTERED))
     data["engine"] = {k: v for k, v in data["engine"].items() if k not in _UNREGISTERED_ENGINE}

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from kit.spec.arms import AdaptiveArm, BaselineArm, Eagle3Arm
+from kit.spec.arms import AdaptiveArm, BaselineArm, Eagle3Arm, Server
 from kit.spec.model import Spec
 
 __all__ = ["Fault", "faults"]
+
+# Flags that other fields turn into, or that every arm carries: set a second time, the last one would win in silence.
+_TAKEN_FLAGS = frozenset(
+    {
+        *(name.replace("_", "-") for name in Server.model_fields),
+        *("cuda-graph-bs-decode", "disable-radix-cache", "dtype", "enforce-disable-flashinfer-allreduce-fusion"),
+        *("incremental-streaming-output", "model-path", "quantization", "revision", "stream-interval", "tp", "tp-size"),
+        *("speculative-adaptive", "speculative-algorithm", "speculative-draft-model-path", "speculative-eagle-topk"),
+        *("speculative-num-draft-tokens", "speculative-num-steps"),
+    }
+)
+
+# A spec is published and its hash is public, so a secret in it is lost.
+_SECRET = re.compile(r"(^|[-_])(key|token|secret|password)([-_]|$)", re.IGNORECASE)
+
+# They fake acceptance or force retraction, so that nothing measured with them is a measurement.
+_FALSIFYING = ("SGLANG_SIMULATE_ACC", "SGLANG_TEST_RETRACT")
 
 
 class Fault(NamedTuple):
@@ -22,6 +41,7 @@ class Fault(NamedTuple):
 def faults(spec: Spec) -> Iterator[Fault]:
     """Every rule that `spec` breaks, in the order of the file."""
     yield from _models(spec)
+    yield from _server(spec)
     yield from _arms(spec)
     yield from _references(spec)
     yield from _load(spec)
@@ -43,6 +63,37 @@ def _models(spec: Spec) -> Iterator[Fault]:
         )
 
 
+def _server(spec: Spec) -> Iterator[Fault]:
+    server, top = spec.server, max(spec.load.concurrency)
+    if top > server.max_running_requests:
+        yield Fault(
+            ("server", "max_running_requests"),
+            f"{server.max_running_requests} is below concurrency {top}: requests would queue; use {top} or more",
+        )
+    sizes = server.cuda_graph_batch_sizes
+    if sizes is not None and not server.disable_cuda_graph and top > max(sizes, default=0):
+        yield Fault(
+            ("server", "cuda_graph_batch_sizes"),
+            f"{list(sizes)} ends below concurrency {top}, which would decode without a graph: add {top}",
+        )
+    yield from _flags(server.extra_flags, ("server", "extra_flags"))
+    for name in server.env:
+        if _SECRET.search(name):
+            yield Fault(("server", "env", name), "looks like a secret, and specs are published: set it in the shell")
+        if name.startswith(_FALSIFYING):
+            yield Fault(("server", "env", name), "falsifies what is measured: leave it out")
+
+
+def _flags(flags: Mapping[str, object], path: tuple[str | int, ...]) -> Iterator[Fault]:
+    for name in flags:
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+            yield Fault((*path, name), f"not the name of a flag: write {json.dumps(name.strip('-').replace('_', '-'))}")
+        elif name in _TAKEN_FLAGS:
+            yield Fault((*path, name), "already follows from other fields or is set on every arm: leave it out")
+        elif _SECRET.search(name):
+            yield Fault((*path, name), "looks like a secret, and specs are published: leave it out")
+
+
 def _arms(spec: Spec) -> Iterator[Fault]:
     for name, count in Counter(arm.name for arm in spec.arms).items():
         if count > 1:
@@ -57,9 +108,12 @@ def _arms(spec: Spec) -> Iterator[Fault]:
                 yield Fault(("arms", i, "topk"), f"{arm.topk} with pages above 1 does not run on {backend}")
         if isinstance(arm, AdaptiveArm):
             yield from _adaptive(arm, i)
+        yield from _flags(arm.server.extra_flags, ("arms", i, "server", "extra_flags"))
 
 
 def _adaptive(arm: AdaptiveArm, i: int) -> Iterator[Fault]:
+    if arm.candidates is not None and not all(arm.candidates.values() or [()]):
+        yield Fault(("arms", i, "candidates"), "no slot, or a slot without K: give every batch size at least one K")
     depths = [k for steps in (arm.candidates or {}).values() for k in steps]
     if depths and arm.num_steps != max(depths):
         yield Fault(
@@ -67,8 +121,8 @@ def _adaptive(arm: AdaptiveArm, i: int) -> Iterator[Fault]:
             f"{arm.num_steps} is not the largest candidate {max(depths)}: SGLang 0.5.15 dies at start-up unless it is",
         )
     for slot in arm.candidates or {}:
-        if not slot.isdigit():
-            yield Fault(("arms", i, "candidates"), f"slot `{slot}` is not a batch size: use an integer in quotes")
+        if not re.fullmatch("[1-9][0-9]*", slot):
+            yield Fault(("arms", i, "candidates", slot), "not a batch size: use an integer in quotes")
 
 
 def _references(spec: Spec) -> Iterator[Fault]:
@@ -77,8 +131,9 @@ def _references(spec: Spec) -> Iterator[Fault]:
         if not isinstance(arm, BaselineArm) and arm.baseline is not None and arm.baseline not in baselines:
             yield Fault(("arms", i, "baseline"), f"`{arm.baseline}` is no baseline arm; there are {baselines}")
     candidate = spec.decision.candidate
-    if candidate is not None and candidate not in {arm.name for arm in spec.arms}:
-        yield Fault(("decision", "candidate"), f"`{candidate}` is no arm of this spec")
+    contenders = [arm.name for arm in spec.arms if not isinstance(arm, BaselineArm)]
+    if candidate is not None and candidate not in contenders:
+        yield Fault(("decision", "candidate"), f"`{candidate}` is no arm that speculates; there are {contenders}")
 
 
 def _load(spec: Spec) -> Iterator[Fault]:
@@ -94,10 +149,4 @@ def _load(spec: Spec) -> Iterator[Fault]:
             ("workload", "prompts"),
             f"{spec.workload.prompts} prompts over {spec.design.blocks} blocks give {share} each, but the largest cell "
             f"sends {largest} and must not repeat one: use at least {largest * spec.design.blocks}",
-        )
-    top = max(spec.load.concurrency)
-    if top > spec.server.max_running_requests:
-        yield Fault(
-            ("server", "max_running_requests"),
-            f"{spec.server.max_running_requests} is below concurrency {top}: requests would queue; use {top} or more",
         )
