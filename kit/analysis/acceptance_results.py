@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kit.stats import Convention, Estimate, GateWord
+from kit.stats import AdaptiveDepth, Convention, Estimate, GateWord
 from kit.units import Seconds
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "Gate2Cell",
     "Gates",
     "IterationTime",
-    "PositionBounds",
 ]
 
 
@@ -39,26 +38,13 @@ class ClassAcceptance:
 
 
 @dataclass(frozen=True, slots=True)
-class PositionBounds:
-    """Position k under adaptive K, where shallow rounds never proposed it (method 1.4).
-
-    `lower` and `upper` are Manski bounds over rounds; `kaplan_meier` assumes independent censoring, which a
-    controller breaks, and is None once no round proposed position k.
-    """
-
-    k: int
-    rounds_at_risk: int
-    lower: float
-    upper: float
-    kaplan_meier: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Acceptance:
     """One speculating arm at one concurrency, from the requests whose histograms are whole.
 
-    For a fixed K the tuples have K entries. For an adaptive arm they hold S_1 alone and `bounds` holds the rest;
-    `tokens_per_position` is then missing. `topk` above 1 makes k a depth of a tree, not a position of a chain.
+    For a fixed K the tuples have K entries. For an adaptive arm they hold S_1 alone and `bounds` holds every position:
+    shallow rounds never proposed the deep ones, so there are only Manski bounds, and Kaplan-Meier under an assumption
+    that a controller breaks (method 1.4); `tokens_per_position` is then missing. With `topk` above 1, k is a depth of
+    a tree, not a position of a chain.
     """
 
     arm: str
@@ -77,7 +63,7 @@ class Acceptance:
     acceptance_length: Estimate
     acceptance_length_macro: Estimate
     tokens_per_position: Estimate
-    bounds: tuple[PositionBounds, ...]
+    bounds: tuple[AdaptiveDepth, ...]
     classes: tuple[ClassAcceptance, ...]
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "Pairing",
     "ReasonCount",
     "Reconciliation",
+    "TraceHealth",
 ]
 
 
@@ -83,6 +84,19 @@ class Reconciliation:
     reasons: tuple[ReasonCount, ...]
     k0_counted: bool | None
     unmatched_rids: int
+
+
+@dataclass(frozen=True, slots=True)
+class TraceHealth:
+    """Whether the trace of a launch is whole. `gaps` counts ids that are missing, `reversals` clocks that ran back."""
+
+    launch: int
+    arm: str
+    iterations: int
+    rounds: int
+    first_number: int | None
+    gaps: int
+    reversals: int
 
 
 @dataclass(frozen=True, slots=True)

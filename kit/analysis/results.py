@@ -10,25 +10,26 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kit.analysis.acceptance_results import Acceptance, AdaptiveUse, Gates, IterationTime
-from kit.analysis.output_results import Identities, Losslessness, Reconciliation
+from kit.analysis.output_results import Identities, Losslessness, Reconciliation, TraceHealth
 from kit.records import Outcome, Role
-from kit.stats import Estimate, Interval
+from kit.stats import CrossoverKind, Estimate, Interval, Saturation, SweepWord
 from kit.units import Seconds, Tokens, TokensPerSecond
 
 __all__ = [
     "Analysis",
+    "ArmSaturation",
     "ArmSummary",
+    "ArmSweep",
     "BlockRatio",
     "CellResult",
     "Comparison",
-    "Crossing",
     "CrossoverResult",
     "Distribution",
     "FlagClass",
     "FlagDifference",
     "LevelResult",
     "OutcomeCount",
-    "Saturation",
+    "Speed",
     "WindowSpan",
 ]
 
@@ -126,9 +127,9 @@ class BlockRatio:
 class Comparison:
     """An arm against its own baseline at one concurrency, paired in blocks.
 
-    `ratio` (window) decides; `ratio_full_run` and `tpot_ratio` stand beside it. Each p is one-sided and unadjusted:
-    the evidence that the ratio is above 1 + noise_threshold, below 1 - noise_threshold, or between the two; None
-    without an interval.
+    `ratio` (window, valid cells only) decides; `ratio_full_run` and `tpot_ratio` use every cell that has them and
+    decide nothing. Each p is two-sided and unadjusted: that the ratio is above 1 + noise_threshold, below
+    1 - noise_threshold, or between the two; 1 without an interval.
     """
 
     arm: str
@@ -138,17 +139,9 @@ class Comparison:
     ratio_full_run: Estimate
     tpot_ratio: Estimate
     blocks: tuple[BlockRatio, ...]
-    p_faster: float | None
-    p_slower: float | None
-    p_equivalent: float | None
-
-
-class Crossing(StrEnum):
-    """Whether the ratio crosses 1 within the measured concurrencies."""
-
-    FOUND = "found"
-    NONE_IN_RANGE = "none in range"
-    INCONCLUSIVE = "inconclusive"
+    p_faster: float
+    p_slower: float
+    p_equivalent: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +153,7 @@ class CrossoverResult:
     """
 
     arm: str
-    crossing: Crossing
+    crossing: CrossoverKind
     concurrency: Estimate
     confidence_set: tuple[Interval, ...]
     open_low: bool
@@ -170,13 +163,34 @@ class CrossoverResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Saturation:
-    """Throughput of one arm over concurrency. `concurrency` is where it reaches 95 % of its maximum (method 5.4)."""
+class ArmSweep:
+    """Verdict class of one arm over all concurrencies, by the rule of method 5.5; `undecided` lists open levels."""
 
     arm: str
+    baseline: str
+    word: SweepWord
+    undecided: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSaturation:
+    """Where one arm's throughput stops growing with concurrency (method 5.4); its levels are in `Speed.levels`."""
+
+    arm: str
+    saturation: Saturation
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Everything about speed that depends on which cells may be used."""
+
     levels: tuple[LevelResult, ...]
-    maximum_tok_s: Estimate
-    concurrency: Estimate
+    comparisons: tuple[Comparison, ...]
+    sweeps: tuple[ArmSweep, ...]
+    crossovers: tuple[CrossoverResult, ...]
+    saturation: tuple[ArmSaturation, ...]
+    aa_speed: tuple[Comparison, ...]
+    closing: tuple[Comparison, ...]
 
 
 class FlagClass(StrEnum):
@@ -201,21 +215,16 @@ class FlagDifference:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Everything computed from the facts, before any doubt or word."""
+    """Everything computed from the facts before any doubt. Speed follows later, from the cells that stay valid."""
 
     arms: tuple[ArmSummary, ...]
     cells: tuple[CellResult, ...]
-    levels: tuple[LevelResult, ...]
-    comparisons: tuple[Comparison, ...]
-    aa_speed: tuple[Comparison, ...]
-    closing: tuple[Comparison, ...]
-    crossovers: tuple[CrossoverResult, ...]
-    saturation: tuple[Saturation, ...]
     acceptance: tuple[Acceptance, ...]
     adaptive: tuple[AdaptiveUse, ...]
     gates: Gates
     losslessness: tuple[Losslessness, ...]
     reconciliation: tuple[Reconciliation, ...]
+    traces: tuple[TraceHealth, ...]
     identities: tuple[Identities, ...]
     iteration_times: tuple[IterationTime, ...]
     flag_differences: tuple[FlagDifference, ...]

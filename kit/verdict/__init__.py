@@ -3,7 +3,6 @@
 from kit.verdict.results import (
     VERDICT_VERSION,
     ArmVerdict,
-    ArmWord,
     ComparisonVerdict,
     CrossoverVerdict,
     DoubtsSection,
@@ -16,7 +15,6 @@ from kit.verdict.results import (
     Named,
     NotMeasured,
     SpeedSection,
-    SpeedWord,
     TrueThroughput,
     Verdict,
     WhatRan,
@@ -25,7 +23,6 @@ from kit.verdict.results import (
 __all__ = [
     "VERDICT_VERSION",
     "ArmVerdict",
-    "ArmWord",
     "ComparisonVerdict",
     "CrossoverVerdict",
     "DoubtsSection",
@@ -38,7 +35,6 @@ __all__ = [
     "Named",
     "NotMeasured",
     "SpeedSection",
-    "SpeedWord",
     "TrueThroughput",
     "Verdict",
     "WhatRan",

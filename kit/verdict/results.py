@@ -12,6 +12,7 @@ from enum import StrEnum
 from kit.analysis import (
     Acceptance,
     AdaptiveUse,
+    ArmSaturation,
     ArmSummary,
     CellResult,
     Comparison,
@@ -23,15 +24,15 @@ from kit.analysis import (
     LevelResult,
     Losslessness,
     Reconciliation,
-    Saturation,
+    TraceHealth,
 )
 from kit.checks import CellJudgement, Doubt
 from kit.records import LaunchStatus, Origin, Role
+from kit.stats import SpeedWord, SweepWord
 from kit.units import Seconds, TokensPerSecond
 
 __all__ = [
     "ArmVerdict",
-    "ArmWord",
     "ComparisonVerdict",
     "CrossoverVerdict",
     "DoubtsSection",
@@ -44,7 +45,6 @@ __all__ = [
     "Named",
     "NotMeasured",
     "SpeedSection",
-    "SpeedWord",
     "TrueThroughput",
     "Verdict",
     "WhatRan",
@@ -64,24 +64,6 @@ class Heading(StrEnum):
     NOT_PINNED = "NOT PINNED"
     NOT_PRE_REGISTERED = "NOT PRE-REGISTERED"
     GATE_FAILED = "GATE FAILED"
-
-
-class SpeedWord(StrEnum):
-    """One comparison: the whole interval of the ratio against 1 +- noise_threshold."""
-
-    FASTER = "faster"
-    SLOWER = "slower"
-    EQUIVALENT = "equivalent"
-    INCONCLUSIVE = "inconclusive"
-
-
-class ArmWord(StrEnum):
-    """One arm over all levels (method 5.5)."""
-
-    BASELINE_DOMINATES = "BASELINE DOMINATES"
-    ARM_DOMINATES = "ARM DOMINATES"
-    ARM_WINS_UP_TO = "ARM WINS UP TO"
-    INCONCLUSIVE = "INCONCLUSIVE"
 
 
 class LosslessWord(StrEnum):
@@ -109,7 +91,7 @@ class ArmVerdict:
 
     arm: str
     baseline: str
-    word: ArmWord
+    word: SweepWord
     undecided: tuple[int, ...]
     sentence: str
 
@@ -200,6 +182,7 @@ class DoubtsSection:
     doubts: tuple[Doubt, ...]
     identities: tuple[Identities, ...]
     reconciliation: tuple[Reconciliation, ...]
+    traces: tuple[TraceHealth, ...]
     flag_differences: tuple[FlagDifference, ...]
 
 
@@ -270,7 +253,7 @@ class Verdict:
     speed: SpeedSection
     gate: GateSection
     losslessness: LosslessnessSection
-    saturation: tuple[Saturation, ...]
+    saturation: tuple[ArmSaturation, ...]
     acceptance: tuple[Acceptance, ...]
     adaptive: tuple[AdaptiveUse, ...]
     doubts: DoubtsSection

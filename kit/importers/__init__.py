@@ -1,0 +1,1 @@
+"""Facts from outside the kit: recorded captures and iteration traces, read whole or refused."""
