@@ -1,0 +1,196 @@
+"""The one table of metrics: what each printed number is called, in which unit, which way is better, and how it is made.
+
+Reports, JSON, documentation and the glossary read this table; nobody else spells a label or a formula.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from kit.format import COUNT, MILLISECONDS, PERCENT, PLAIN, RATIO, SECONDS, SHARE, TOKENS_PER_SECOND, Unit
+
+__all__ = ["METRICS", "Direction", "Metric", "metric"]
+
+
+class Direction(StrEnum):
+    """Which way is better."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEITHER = "neither"  # describes; nobody wins by it
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric. `unit` is the kit's own unit in values and JSON, `display` how a person reads it."""
+
+    tag: str
+    label: str
+    unit: str
+    display: Unit
+    direction: Direction
+    formula: str
+    decides: bool = False
+
+
+METRICS: Final = (
+    Metric(
+        "output_throughput_window",
+        "Output throughput, steady window",
+        "tok/s",
+        TOKENS_PER_SECOND,
+        Direction.HIGHER,
+        "output tokens received while the set concurrency was in flight, divided by that time: from the first moment "
+        "C requests are in flight to the last moment they are; refused without 2C completions in it",
+        decides=True,
+    ),
+    Metric(
+        "output_throughput_full_run",
+        "Output throughput, full run",
+        "tok/s",
+        TOKENS_PER_SECOND,
+        Direction.HIGHER,
+        "all output tokens of successful requests, divided by the time from the first send to the last end, ramps "
+        "included; for comparison with other tools",
+    ),
+    Metric(
+        "speed_ratio",
+        "Speed ratio",
+        "ratio",
+        RATIO,
+        Direction.HIGHER,
+        "window throughput of the arm divided by that of its baseline: geometric mean over blocks, with the t interval "
+        "of the log ratio",
+    ),
+    Metric(
+        "crossover",
+        "Crossover concurrency",
+        "requests",
+        PLAIN,
+        Direction.NEITHER,
+        "first concurrency at which the mean log ratio, linear in log concurrency, crosses zero; its interval holds "
+        "every concurrency at which zero is not rejected",
+    ),
+    Metric(
+        "saturation_concurrency",
+        "Saturation concurrency",
+        "requests",
+        COUNT,
+        Direction.NEITHER,
+        "smallest measured concurrency whose throughput is at least 95 % of the fitted maximum",
+    ),
+    Metric(
+        "ttft_s",
+        "Time to first token (TTFT)",
+        "s",
+        MILLISECONDS,
+        Direction.LOWER,
+        "from sending a request to its first chunk that holds a token",
+    ),
+    Metric(
+        "tpot_s",
+        "Time per output token (TPOT)",
+        "s",
+        MILLISECONDS,
+        Direction.LOWER,
+        "(end-to-end latency - TTFT) / (output tokens - 1) of one request; undefined for one token",
+    ),
+    Metric(
+        "e2e_latency_s",
+        "End-to-end latency",
+        "s",
+        SECONDS,
+        Direction.LOWER,
+        "from sending a request to the last byte of its answer",
+    ),
+    Metric(
+        "chunk_gap_s",
+        "Gap between chunks",
+        "s",
+        MILLISECONDS,
+        Direction.LOWER,
+        "time between two chunks that hold tokens; under speculation a chunk holds several, so this is smoothness, not "
+        "speed",
+    ),
+    Metric(
+        "achieved_concurrency",
+        "Achieved concurrency",
+        "requests",
+        PLAIN,
+        Direction.NEITHER,
+        "sum of end-to-end latencies divided by the duration (Little's law); below the setting by the ramps",
+    ),
+    Metric(
+        "failed_share",
+        "Failed requests",
+        "fraction",
+        PERCENT,
+        Direction.LOWER,
+        "timed requests that did not end well, divided by all timed requests; none is retried",
+    ),
+    Metric(
+        "survival",
+        "Survival S_k",
+        "fraction",
+        SHARE,
+        Direction.HIGHER,
+        "verify rounds in which at least k drafts were accepted, divided by all verify rounds of one draft length K",
+    ),
+    Metric(
+        "conditional_acceptance",
+        "Conditional acceptance a_k",
+        "fraction",
+        SHARE,
+        Direction.HIGHER,
+        "S_k / S_(k-1): rounds that accepted draft k among those that accepted draft k - 1",
+    ),
+    Metric(
+        "acceptance_length",
+        "Acceptance length",
+        "tokens",
+        RATIO,
+        Direction.HIGHER,
+        "1 + accepted drafts / verify rounds: tokens per round with the bonus token, without the token of prefill",
+    ),
+    Metric(
+        "tokens_per_position",
+        "Tokens per verified position",
+        "tokens",
+        SHARE,
+        Direction.HIGHER,
+        "acceptance length / (K + 1): what one verified position yields",
+    ),
+    Metric(
+        "iteration_s",
+        "Iteration time",
+        "s",
+        MILLISECONDS,
+        Direction.LOWER,
+        "median time between consecutive decode results at one draft length and batch size, from the trace",
+    ),
+    Metric(
+        "equal_outputs",
+        "Equal outputs",
+        "prompts",
+        COUNT,
+        Direction.HIGHER,
+        "prompts whose output token ids are the same as the reference's, end included",
+    ),
+    Metric(
+        "equal_lengths",
+        "Equal lengths",
+        "prompts",
+        COUNT,
+        Direction.NEITHER,
+        "prompts whose outputs have the same number of tokens; proves little where outputs stop at a cap",
+    ),
+)
+
+_BY_TAG: Final = {metric.tag: metric for metric in METRICS}
+
+
+def metric(tag: str) -> Metric:
+    """The metric of that tag; KeyError when there is none."""
+    return _BY_TAG[tag]
