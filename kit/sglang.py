@@ -18,8 +18,8 @@ __all__ = [
     "adaptive_config_text",
     "effective_config",
     "generate_payload",
+    "identity_problem",
     "launch_flags",
-    "launch_identity",
     "read_meta",
     "redact",
 ]
@@ -137,6 +137,10 @@ def adaptive_config_text(arm: Arm) -> str | None:
     return json.dumps({slot: {"candidate_steps": list(steps)} for slot, steps in arm.candidates.items()})
 
 
+def _topk(arm: Eagle3Arm | AdaptiveArm) -> int:
+    return arm.topk if isinstance(arm, Eagle3Arm) else 1
+
+
 def _arguments(flags: Mapping[str, Flag]) -> Iterator[str]:
     for name, value in flags.items():
         if value is None or value is False:
@@ -217,14 +221,18 @@ def effective_config(server_info: Mapping[str, Any]) -> dict[str, Any]:
     return {**top, **states[0]}
 
 
-def launch_identity(server_info: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that tell one server from another: model, draft, speculation, version."""
-    config = effective_config(server_info)
-    names = ("model_path", "speculative_algorithm", "speculative_draft_model_path", "speculative_eagle_topk", "version")
-    return {name: config.get(name) for name in names} | {
-        "speculative_num_steps": server_info.get("speculative_num_steps"),
-        "speculative_adaptive": bool(config.get("speculative_adaptive")),
-    }
+def identity_problem(server_info: Mapping[str, Any], spec: Spec, arm: Arm) -> str | None:
+    """Why the server that answers cannot be the one launched for `arm`; None when it can."""
+    found = effective_config(server_info)
+    expected: dict[str, Any] = {"model_path": spec.models.target.path, "speculative_algorithm": None}
+    if not isinstance(arm, BaselineArm):
+        expected |= {"speculative_algorithm": "EAGLE3", "speculative_eagle_topk": _topk(arm)}
+    wrong = [
+        f"{name} is {found.get(name)!r} instead of {value!r}"
+        for name, value in expected.items()
+        if found.get(name) != value
+    ]
+    return f"another server answers for arm `{arm.name}`: {'; '.join(wrong)}" if wrong else None
 
 
 def redact(server_info: Any) -> Any:

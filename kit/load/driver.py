@@ -1,0 +1,120 @@
+"""Sends requests and stamps times; does no arithmetic on them.
+
+A closed loop: each of C workers sends its next request when its last one has ended. Every worker owns one
+connection, because a pool shared by many streams serialises them. Bytes are stamped on arrival and parsed later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import orjson
+
+from kit.load.stream import Exchange
+from kit.records import Outcome
+from kit.units import Seconds
+
+__all__ = ["ClientHealth", "Job", "drive"]
+
+_LAG_PERIOD_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request to send: its id and its JSON body."""
+
+    rid: str
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientHealth:
+    """Whether the client could keep up: CPU share of this process, longest event-loop lag, bytes received."""
+
+    cpu_share: float
+    loop_lag_s: Seconds
+    received_bytes: int
+
+
+async def drive(
+    base_url: str,
+    jobs: Sequence[Job],
+    *,
+    concurrency: int,
+    timeout_s: Seconds,
+    on_done: Callable[[], None] = lambda: None,
+) -> tuple[list[Exchange], ClientHealth]:
+    """Send `jobs` in order with `concurrency` in flight; the exchanges come back in the order of the jobs.
+
+    Never raises for a failed request: the failure is in its exchange. Cancelling it closes every connection.
+    """
+    exchanges = [Exchange(job.rid) for job in jobs]
+    queue = iter([(exchange, orjson.dumps(job.payload)) for exchange, job in zip(exchanges, jobs, strict=True)])
+    lag = _LoopLag()
+    started, cpu = time.monotonic(), time.process_time()
+    async with asyncio.TaskGroup() as group:
+        watch = group.create_task(lag.watch())
+        workers = [
+            group.create_task(_worker(base_url, queue, timeout_s, on_done)) for _ in range(min(concurrency, len(jobs)))
+        ]
+        await asyncio.wait(workers)
+        watch.cancel()
+    share = (time.process_time() - cpu) / max(time.monotonic() - started, 1e-9)
+    received = sum(len(data) for exchange in exchanges for _, data in exchange.pieces)
+    return exchanges, ClientHealth(share, lag.longest_s, received)
+
+
+async def _worker(
+    base_url: str, queue: Iterator[tuple[Exchange, bytes]], timeout_s: Seconds, on_done: Callable[[], None]
+) -> None:
+    limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
+    timeout = httpx.Timeout(timeout_s, connect=10.0)
+    async with httpx.AsyncClient(base_url=base_url, limits=limits, timeout=timeout, trust_env=False) as client:
+        for exchange, body in queue:
+            await _exchange(client, exchange, body, timeout_s)
+            on_done()
+
+
+async def _exchange(client: httpx.AsyncClient, exchange: Exchange, body: bytes, timeout_s: Seconds) -> None:
+    request = client.build_request("POST", "/generate", content=body, headers={"Content-Type": "application/json"})
+    exchange.sent_ns = time.monotonic_ns()
+    try:
+        async with asyncio.timeout(timeout_s):
+            response = await client.send(request, stream=True)
+            exchange.status = response.status_code
+            try:
+                async for data in response.aiter_raw():
+                    exchange.pieces.append((time.monotonic_ns(), data))
+            finally:
+                await response.aclose()
+    except (httpx.HTTPError, TimeoutError) as error:
+        exchange.broken = _kind(error, answered=exchange.status is not None)
+        exchange.error = f"{type(error).__name__}: {error}".rstrip(": ")
+    finally:
+        exchange.ended_ns = time.monotonic_ns()
+
+
+def _kind(error: Exception, *, answered: bool) -> Outcome:
+    if isinstance(error, httpx.TimeoutException | TimeoutError):
+        return Outcome.TIMEOUT
+    if isinstance(error, httpx.ConnectError):
+        return Outcome.REFUSED
+    return Outcome.CUT if answered else Outcome.RESET
+
+
+class _LoopLag:
+    """Longest delay with which the event loop woke a sleeper: what a stamp can be late by."""
+
+    def __init__(self) -> None:
+        self.longest_s: Seconds = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            due = time.monotonic() + _LAG_PERIOD_S
+            await asyncio.sleep(_LAG_PERIOD_S)
+            self.longest_s = max(self.longest_s, time.monotonic() - due)

@@ -1,0 +1,102 @@
+"""The driver against a real HTTP server: a closed loop that loses no request and names every failure."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from kit.load import Job, drive
+from kit.records import Outcome
+
+in_flight: list[int] = []
+now = 0
+
+
+async def _slow(pieces: int, pause_s: float) -> AsyncIterator[bytes]:
+    for _ in range(pieces):
+        yield b"data: {}\n\n"
+        await asyncio.sleep(pause_s)
+
+
+async def _cut() -> AsyncIterator[bytes]:
+    yield b"data: {}\n\n"
+    raise RuntimeError("the server breaks off")
+
+
+async def generate(request: Request) -> Response:
+    global now
+    kind = (await request.json())["kind"]
+    if kind == "500":
+        return PlainTextResponse("", status_code=500)
+    if kind == "cut":
+        return StreamingResponse(_cut())
+    if kind == "hang":
+        return StreamingResponse(_slow(1000, 0.05))
+    now += 1
+    in_flight.append(now)
+    await asyncio.sleep(0.02)
+    now -= 1
+    return StreamingResponse(_slow(2, 0.0))
+
+
+@pytest.fixture(scope="module")
+def base_url() -> Iterator[str]:
+    config = uvicorn.Config(
+        Starlette(routes=[Route("/generate", generate, methods=["POST"])]), port=0, log_level="critical"
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+def jobs(*kinds: str) -> list[Job]:
+    return [Job(f"r{at:03d}", {"kind": kind}) for at, kind in enumerate(kinds)]
+
+
+def test_exchanges_come_back_in_the_order_of_the_jobs_with_ordered_stamps(base_url: str) -> None:
+    done: list[int] = []
+    work = jobs(*["ok"] * 20)
+    exchanges, health = asyncio.run(drive(base_url, work, concurrency=4, timeout_s=10, on_done=lambda: done.append(1)))
+    assert [exchange.rid for exchange in exchanges] == [job.rid for job in work]
+    assert len(done) == 20
+    for exchange in exchanges:
+        stamps = [exchange.sent_ns, *(at for at, _ in exchange.pieces), exchange.ended_ns]
+        assert stamps == sorted(stamps)
+        assert (exchange.status, exchange.broken) == (200, None)
+    assert health.received_bytes == sum(len(data) for exchange in exchanges for _, data in exchange.pieces) > 0
+
+
+def test_never_more_than_the_concurrency_is_in_flight_and_it_is_reached(base_url: str) -> None:
+    in_flight.clear()
+    asyncio.run(drive(base_url, jobs(*["ok"] * 24), concurrency=6, timeout_s=10))
+    assert max(in_flight) == 6
+
+
+def test_each_failure_is_kept_with_its_kind_and_the_others_go_on(base_url: str) -> None:
+    exchanges, _ = asyncio.run(drive(base_url, jobs("500", "cut", "ok", "hang"), concurrency=2, timeout_s=0.5))
+    assert [exchange.status for exchange in exchanges] == [500, 200, 200, 200]
+    assert [exchange.broken for exchange in exchanges] == [None, Outcome.CUT, None, Outcome.TIMEOUT]
+    assert len(exchanges[3].pieces) > 1
+
+
+def test_a_refused_connection_is_named() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    exchanges, _ = asyncio.run(drive(f"http://127.0.0.1:{port}", jobs("ok"), concurrency=1, timeout_s=5))
+    assert exchanges[0].broken is Outcome.REFUSED
