@@ -1,0 +1,115 @@
+"""The server log, in SGLang's words: prefill lines, a decode line every 40 iterations, adaptive switches."""
+
+from __future__ import annotations
+
+import logging
+
+from kit.standin.engine import Engine, Iteration, Kind
+from kit.units import Seconds, Tokens
+
+__all__ = ["LOG", "Journal", "configure"]
+
+LOG = logging.getLogger("sglang")
+_FORMAT = "[%(asctime)s] %(message)s"
+_DATES = "%Y-%m-%d %H:%M:%S"
+
+
+def configure() -> None:
+    """Send every log line to stderr with SGLang's time stamp."""
+    logging.basicConfig(level=logging.INFO, format=_FORMAT, datefmt=_DATES)
+    access = logging.StreamHandler()
+    access.setFormatter(logging.Formatter("[%(asctime)s] %(levelname)s:     %(message)s", _DATES))
+    for name in ("uvicorn", "uvicorn.access"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [access]
+        logger.propagate = False
+        logger.setLevel(logging.INFO)
+
+
+class Journal:
+    """Writes the lines that SGLang's scheduler writes and keeps its server-level counters.
+
+    As in SGLang, the counters include ghost rows and are rolled up only when a decode line is due.
+    """
+
+    def __init__(self, *, interval: int, pool_tokens: Tokens, cuda_graph: bool) -> None:
+        self._interval = interval
+        self._pool_tokens = pool_tokens
+        self._cuda_graph = cuda_graph
+        self._decodes = 0
+        self._tokens = 0
+        self._correct = 0
+        self._rows = 0
+        self._since_s: Seconds = 0.0
+        self._depth: int | None = None
+        self._lifetime = (0, 0)
+        self.throughput = 0.0
+
+    @property
+    def accept_length(self) -> float | None:
+        """`avg_spec_accept_length`: tokens a row since the last flush; None before the first decode line."""
+        correct, rows = self._lifetime
+        return (correct + rows) / rows if rows else None
+
+    def reset(self) -> None:
+        """Forget the lifetime counters, as a cache flush does."""
+        self._lifetime = (0, 0)
+
+    def record(self, iteration: Iteration, *, engine: Engine, now_s: Seconds) -> None:
+        """Count one iteration and log what is due."""
+        if iteration.kind is Kind.PREFILL:
+            self._prefill(iteration)
+            return
+        self._decodes += 1
+        self._tokens += len(iteration.rows)
+        if iteration.draft_tokens is not None:
+            correct = sum(row.accepted or 0 for row in iteration.rows)
+            self._correct += correct
+            self._tokens += correct
+            self._rows += len(iteration.rows)
+        self._switches(iteration, engine)
+        if self._decodes % self._interval == 0:
+            self._decode(iteration, engine, now_s)
+
+    def _prefill(self, iteration: Iteration) -> None:
+        requests = [row.request for row in iteration.rows]
+        cached = sum(request.cached_tokens for request in requests)
+        fresh = sum(request.prompt_tokens for request in requests) - cached
+        LOG.info(
+            "Prefill batch, #new-seq: %d, #new-token: %d, #cached-token: %d, token usage: 0.00, #running-req: %d,"
+            " #queue-req: %d, #pending-token: 0, cuda graph: False, input throughput (token/s): %.2f",
+            *(len(requests), fresh, cached, iteration.running, iteration.waiting),
+            fresh / iteration.duration_s,
+        )
+
+    def _switches(self, iteration: Iteration, engine: Engine) -> None:
+        for switch in iteration.switches:
+            LOG.info(
+                "Adaptive spec params updated: steps %d -> %d (ema_accept_len=%.2f)",
+                *(switch.before, switch.after, switch.ema),
+            )
+        if self._depth is not None and engine.depth is not None and engine.depth != self._depth:
+            LOG.info(
+                "Switch adaptive runtime state: steps %d -> %d, draft_tokens %d -> %d",
+                *(self._depth, engine.depth, self._depth + 1, engine.depth + 1),
+            )
+        self._depth = engine.depth
+
+    def _decode(self, iteration: Iteration, engine: Engine, now_s: Seconds) -> None:
+        used = engine.used_tokens
+        self.throughput = self._tokens / (now_s - self._since_s) if self._since_s else 0.0
+        accepted = ""
+        if iteration.draft_tokens is not None:
+            length = (self._correct + self._rows) / self._rows
+            proposals = iteration.draft_tokens - 1
+            rate = (length - 1) / proposals if proposals else 0.0
+            accepted = f" accept len: {length:.2f}, accept rate: {rate:.2f},"
+        LOG.info(
+            "Decode batch, #running-req: %d, #token: %d, token usage: %.2f,%s cuda graph: %s,"
+            " gen throughput (token/s): %.2f, #queue-req: %d",
+            *(iteration.running, used, used / self._pool_tokens, accepted, self._cuda_graph),
+            *(self.throughput, iteration.waiting),
+        )
+        self._lifetime = (self._lifetime[0] + self._correct, self._lifetime[1] + self._rows)
+        self._tokens = self._correct = self._rows = 0
+        self._since_s = now_s

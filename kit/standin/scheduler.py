@@ -1,0 +1,116 @@
+"""Plays the engine against the clock: iterations end at absolute deadlines, then their tokens go to the streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from kit.standin.engine import Engine, Iteration, Request
+from kit.standin.journal import Journal
+from kit.standin.trace import TraceFile
+from kit.units import Seconds, Tokens
+
+__all__ = ["Scheduler", "Stream"]
+
+TOLERANCE_S: Seconds = 0.002
+_RECEIVE_S: Seconds = 0.001
+
+
+class Stream:
+    """The output of one request as far as its iterations have ended. One reader waits for it."""
+
+    def __init__(self, request: Request, *, started_s: Seconds) -> None:
+        self.request = request
+        self.started_s = started_s
+        self.finished_s: Seconds | None = None
+        self.tokens: Tokens = 0
+        self._news = asyncio.Event()
+
+    @property
+    def latency_s(self) -> Seconds | None:
+        """From arrival to finish; None while running."""
+        return None if self.finished_s is None else self.finished_s - self.started_s
+
+    def publish(self, *, now_s: Seconds) -> None:
+        """Make what the request has produced visible and wake the reader."""
+        self.tokens = self.request.produced
+        if self.request.finish is not None:
+            self.finished_s = now_s
+        self._news.set()
+
+    async def progress(self) -> AsyncIterator[Tokens]:
+        """Token counts as they grow, ending with the final one; steps that nobody fetched in time are merged."""
+        while self.finished_s is None:
+            await self._news.wait()
+            self._news.clear()
+            yield self.tokens
+
+
+class Scheduler:
+    """The task that runs one engine in real time."""
+
+    def __init__(self, engine: Engine, *, trace: TraceFile | None, journal: Journal) -> None:
+        self.engine = engine
+        self.iterations = 0
+        self.late = 0
+        self._trace = trace
+        self._journal = journal
+        self._streams: dict[str, Stream] = {}
+        self._work = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def busy(self) -> bool:
+        """Whether any request is unanswered or a ghost round still runs."""
+        return bool(self._streams) or not self.engine.idle
+
+    def submit(self, request: Request) -> Stream:
+        """Queue a request. Raises ValueError when its rid is in flight."""
+        if request.rid in self._streams:
+            raise ValueError(f"Duplicate request ID detected: {request.rid}")
+        stream = self._streams[request.rid] = Stream(request, started_s=self._loop.time())
+        self.engine.submit(request)
+        self._work.set()
+        return stream
+
+    def abort(self, prefix: str) -> None:
+        """Abort all requests whose rid begins with `prefix`."""
+        for request in self.engine.abort(prefix):
+            self._publish(request, now_s=self._loop.time())
+
+    async def run(self) -> None:
+        """Run iterations for ever. A deadline follows from the one before, never from the time of waking up."""
+        deadline_s = self._loop.time()
+        while True:
+            if self.engine.drained:
+                await self._requests()
+                deadline_s = self._loop.time()
+            iteration = self.engine.step()
+            if iteration is None:
+                continue
+            deadline_s += iteration.duration_s
+            await asyncio.sleep(max(0.0, deadline_s - self._loop.time()))
+            self._end(iteration, deadline_s)
+
+    async def _requests(self) -> None:
+        """Wait until a request is there, and then as long as SGLang takes to receive and tokenise it."""
+        if self.engine.idle:
+            self._work.clear()
+            await self._work.wait()
+            await asyncio.sleep(_RECEIVE_S)
+
+    def _end(self, iteration: Iteration, deadline_s: Seconds) -> None:
+        self.iterations += 1
+        self.late += self._loop.time() > deadline_s + TOLERANCE_S
+        if self._trace is not None:
+            self._trace.write(iteration, ready_s=deadline_s)
+        for row in iteration.rows:
+            if not row.ghost:
+                self._publish(row.request, now_s=deadline_s)
+        self._journal.record(iteration, engine=self.engine, now_s=deadline_s)
+
+    def _publish(self, request: Request, *, now_s: Seconds) -> None:
+        stream = self._streams[request.rid]
+        stream.publish(now_s=now_s)
+        if request.finish is not None:
+            del self._streams[request.rid]

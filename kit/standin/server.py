@@ -1,0 +1,215 @@
+"""The HTTP side: SGLang's endpoints as a Starlette application, with its statuses, bodies and failures."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from kit.standin import answers
+from kit.standin.engine import Engine
+from kit.standin.info import model_info, server_info
+from kit.standin.intake import Body, Intake
+from kit.standin.journal import LOG, Journal
+from kit.standin.scheduler import Scheduler, Stream
+from kit.standin.settings import Settings
+from kit.standin.trace import TraceFile
+from kit.standin.world import World
+
+__all__ = ["Launch", "application"]
+
+_FLUSHED = (
+    "Cache flushed.\nPlease check backend logs for more details. (When there are running or waiting requests,"
+    " the operation will not be performed.)\n"
+)
+_WARMUP = Body(text="The capital city of France is", sampling_params={"temperature": 0, "max_new_tokens": 8})
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What one server process plays."""
+
+    world: World
+    settings: Settings
+    intake: Intake
+    launch_seed: int
+    trace: TraceFile | None
+
+
+class Service:
+    """The endpoints of one launch."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._settings = launch.settings
+        self._ready = False
+        self._incremental = launch.settings.arguments["incremental_streaming_output"]
+        tokens = launch.settings.arguments["speculative_num_draft_tokens"]
+        self._proposals = tokens - 1 if launch.settings.speculation else 0
+        self.journal = Journal(
+            interval=launch.settings.arguments["decode_log_interval"],
+            pool_tokens=launch.settings.limits.pool_tokens,
+            cuda_graph=launch.settings.cuda_graph,
+        )
+        self.engine = Engine(
+            launch.world,
+            speculation=launch.settings.speculation,
+            limits=launch.settings.limits,
+            launch_seed=launch.launch_seed,
+        )
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Run the scheduler beside the application and warm it up."""
+        self.scheduler = Scheduler(self.engine, trace=self._launch.trace, journal=self.journal)
+        tasks = [asyncio.create_task(self.scheduler.run()), asyncio.create_task(self._warm_up())]
+        yield
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._launch.trace is not None:
+            self._launch.trace.close()
+
+    async def _warm_up(self) -> None:
+        await asyncio.sleep(self._launch.world.startup_s)
+        if not self._settings.arguments["skip_server_warmup"]:
+            await self._finished(self.scheduler.submit(self._launch.intake.request(_WARMUP)))
+        self._ready = True
+        LOG.info("The server is fired up and ready to roll!")
+
+    async def generate(self, http: HttpRequest) -> Response:
+        """POST /generate."""
+        try:
+            body = Body.model_validate(orjson.loads(await http.body()))
+        except (orjson.JSONDecodeError, ValidationError) as error:
+            return _json(answers.validation_error(str(error)), 400)
+        if body.stream:
+            return StreamingResponse(self._events(body), media_type="text/event-stream")
+        try:
+            stream = self.scheduler.submit(self._launch.intake.request(body))
+        except ValueError as error:
+            LOG.error("[http_server] Error: %s", error)
+            return _json(answers.value_error(str(error)), 400)
+        await self._finished(stream)
+        return _json(self._answer(stream, since=0, first=True))
+
+    async def _events(self, body: Body) -> AsyncIterator[bytes]:
+        """The stream of one request. It has begun with 200 by the time that a bad request is noticed."""
+        try:
+            stream = self.scheduler.submit(self._launch.intake.request(body))
+        except ValueError as error:
+            LOG.error("[http_server] Error: %s", error)
+            yield answers.event(answers.stream_error(str(error)))
+            yield answers.DONE
+            return
+        sent = 0
+        try:
+            async for tokens in stream.progress():
+                yield answers.event(self._answer(stream, since=sent if self._incremental else 0, first=not sent))
+                sent = tokens
+            yield answers.DONE
+        finally:
+            if stream.finished_s is None:
+                self.scheduler.abort(stream.request.rid)
+
+    def _answer(self, stream: Stream, *, since: int, first: bool) -> dict[str, Any]:
+        content = answers.answer(
+            stream.request,
+            since=since,
+            until=stream.tokens,
+            latency_s=stream.latency_s,
+            proposals=self._proposals,
+        )
+        if first:
+            content["meta_info"]["response_sent_to_client_ts"] = time.time()
+        return content
+
+    async def _finished(self, stream: Stream) -> None:
+        async for _ in stream.progress():
+            pass
+
+    async def health(self, _: HttpRequest) -> Response:
+        """GET /health and /health_generate: a generation of one token, unless others are under way."""
+        if not self._ready:
+            return Response(status_code=503)
+        if not self.scheduler.busy:
+            probe = Body(
+                rid=f"HEALTH_CHECK_{uuid4().hex}",
+                input_ids=[0],
+                sampling_params={"max_new_tokens": 1, "temperature": 0.0},
+            )
+            await self._finished(self.scheduler.submit(self._launch.intake.request(probe)))
+        return Response(status_code=200)
+
+    async def server_info(self, _: HttpRequest) -> Response:
+        """GET /server_info and /get_server_info."""
+        return _json(
+            server_info(
+                self._settings,
+                scheduler=self.scheduler,
+                journal=self.journal,
+                trace=self._launch.trace,
+                ready=self._ready,
+            )
+        )
+
+    async def model_info(self, _: HttpRequest) -> Response:
+        """GET /model_info."""
+        return _json(model_info(self._settings))
+
+    async def flush_cache(self, _: HttpRequest) -> Response:
+        """GET or POST /flush_cache: 400 unless idle."""
+        if self.scheduler.busy:
+            return PlainTextResponse("Flush cache failed.\n", status_code=400)
+        self._launch.intake.flush()
+        self.journal.reset()
+        LOG.info("Cache flushed successfully!")
+        return Response(_FLUSHED, status_code=200)
+
+    async def abort_request(self, http: HttpRequest) -> Response:
+        """POST /abort_request: always 200; the rid is a prefix."""
+        asked = orjson.loads(await http.body() or b"{}")
+        if asked.get("abort_all") or asked.get("rid"):
+            self.scheduler.abort("" if asked.get("abort_all") else asked["rid"])
+        return Response(status_code=200)
+
+
+def application(launch: Launch) -> Starlette:
+    """The ASGI application of one launch."""
+    service = Service(launch)
+    both = ["GET", "POST"]
+    return Starlette(
+        routes=[
+            Route("/generate", service.generate, methods=["POST", "PUT"]),
+            Route("/health", service.health),
+            Route("/health_generate", service.health),
+            Route("/server_info", service.server_info),
+            Route("/get_server_info", service.server_info),
+            Route("/model_info", service.model_info),
+            Route("/get_model_info", service.model_info),
+            Route("/flush_cache", service.flush_cache, methods=both),
+            Route("/abort_request", service.abort_request, methods=["POST"]),
+        ],
+        exception_handlers={404: partial(_not_found)},
+        lifespan=service.lifespan,
+    )
+
+
+async def _not_found(_: HttpRequest, __: Exception) -> Response:
+    return _json({"detail": "Not Found"}, 404)
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return Response(orjson.dumps(content), status_code=status, media_type="application/json")

@@ -1,0 +1,128 @@
+"""What a launch really runs with: SGLang fills in and overrides flags, differently once speculation is on."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from kit.contract import Contract
+from kit.standin.adaptive import candidates
+from kit.standin.engine import Limits, Speculation
+from kit.standin.speculative import speculation
+from kit.units import Tokens
+
+__all__ = ["LogitsBufferTooSmall", "Settings", "resolve"]
+
+# Tokens that fit beside the weights of a small model on a large GPU, without and with a draft.
+_POOL, _POOL_BESIDE_A_DRAFT = 3_227_882, 3_118_031
+_COMPUTED = {
+    "attention_backend": "triton",
+    "chunked_prefill_size": 8192,
+    "context_length": 8192,
+    "device": "cuda",
+    "mem_fraction_static": 0.85,
+    "page_size": 1,
+    "sampling_backend": "pytorch",
+}
+
+
+class LogitsBufferTooSmall(Exception):
+    """0.5.15 sizes a CUDA-graph buffer by K at launch and then captures every candidate K, which needs more rows."""
+
+    def __init__(self, *, holds: int, needs: int) -> None:
+        super().__init__(f"shared logits buffer holds {holds} rows but caller needs {needs} (vocab_size=49152)")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The resolved launch. `arguments` is what `/server_info` reports at its top level."""
+
+    arguments: dict[str, Any]
+    speculation: Speculation | None
+    limits: Limits
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def context_length(self) -> Tokens:
+        """Longest prompt plus output."""
+        return int(self.arguments["context_length"])
+
+    @property
+    def cuda_graph(self) -> bool:
+        """Whether decode iterations run as CUDA graphs."""
+        return bool(self.arguments["cuda_graph_config"]["decode"]["backend"] != "disabled")
+
+    @property
+    def largest_draft_tokens(self) -> int:
+        """Most tokens that a round can verify; 0 without speculation."""
+        if self.speculation is None:
+            return 0
+        ladder = self.speculation.ladder
+        return max(candidates(ladder)) + 1 if ladder else self.speculation.draft_tokens
+
+    @property
+    def reserved_tokens(self) -> Tokens:
+        """Draft slots that the context check adds to every prompt."""
+        if self.speculation is None:
+            return 0
+        topk: int = self.arguments["speculative_eagle_topk"]
+        return max(topk * self.speculation.steps, self.largest_draft_tokens)
+
+
+def resolve(flags: argparse.Namespace, *, contract: Contract) -> Settings:
+    """SGLang's resolution of its flags.
+
+    Raises ValueError, TypeError or LogitsBufferTooSmall where SGLang does not start, with SGLang's message.
+    """
+    arguments: dict[str, Any] = dict.fromkeys(sorted(contract.server_fields))
+    arguments.update((field, value) for field, value in vars(flags).items() if field in contract.server_fields)
+    speculates, warnings = speculation(arguments, contract=contract)
+    _fill_in(arguments, speculates=speculates is not None)
+    limits = Limits(
+        running_requests=arguments["max_running_requests"],
+        prefill_tokens=max(arguments["chunked_prefill_size"], 0) or arguments["max_prefill_tokens"],
+        pool_tokens=arguments["max_total_tokens"] or (_POOL_BESIDE_A_DRAFT if speculates else _POOL),
+    )
+    settings = Settings(arguments, speculates, limits, warnings)
+    _check_logits_buffer(settings)
+    return settings
+
+
+def _fill_in(arguments: dict[str, Any], *, speculates: bool) -> None:
+    """Defaults that SGLang computes at launch."""
+    computed = _COMPUTED | {
+        "tokenizer_path": arguments["model_path"],
+        "served_model_name": arguments["model_path"],
+        "max_running_requests": 48 if speculates else 2048,
+        "random_seed": random.SystemRandom().randrange(1 << 30),
+    }
+    arguments.update((field, value) for field, value in computed.items() if arguments[field] is None)
+    arguments["cuda_graph_config"] = {"decode": _decode_graphs(arguments, speculates=speculates)}
+
+
+def _decode_graphs(arguments: dict[str, Any], *, speculates: bool) -> dict[str, Any]:
+    """The captured batch sizes: SGLang's own list is finer with speculation than without."""
+    largest = min(arguments["cuda_graph_max_bs_decode"] or 256, arguments["max_running_requests"])
+    if arguments["cuda_graph_bs_decode"]:
+        sizes = arguments["cuda_graph_bs_decode"]
+    elif speculates:
+        sizes = [*range(1, 9), *range(10, 33, 2), *range(40, 65, 4), *range(72, 257, 8)]
+    else:
+        sizes = [1, 2, 4, 8, 12, *range(16, 257, 8)]
+    disabled = arguments["disable_cuda_graph"] or arguments["cuda_graph_backend_decode"] == "disabled"
+    return {
+        "backend": "disabled" if disabled else "full",
+        "max_bs": largest,
+        "bs": sorted({size for size in sizes if size <= largest} | {largest}),
+    }
+
+
+def _check_logits_buffer(settings: Settings) -> None:
+    if settings.speculation is None or not settings.cuda_graph:
+        return
+    graphs = settings.arguments["cuda_graph_config"]["decode"]["max_bs"]
+    holds, needs = graphs * settings.speculation.draft_tokens, graphs * settings.largest_draft_tokens
+    if holds < needs:
+        raise LogitsBufferTooSmall(holds=holds, needs=needs)

@@ -1,0 +1,51 @@
+"""The iteration trace: one JSON line a decode iteration, flushed before its tokens are sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from kit.standin.engine import Iteration, Kind
+from kit.units import Seconds
+
+__all__ = ["TraceFile"]
+
+
+class TraceFile:
+    """Appends to `trace.jsonl` in a folder.
+
+    Fields: `i` number, `t` monotonic seconds when the result was ready, `nd` draft tokens in force (None without
+    speculation), `bs` rows, `r` per row [rid, output tokens before, 1 for a ghost], `a` accepted drafts per row,
+    `g` CUDA graph used.
+    """
+
+    def __init__(self, folder: Path, *, cuda_graph: bool) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO = (folder / "trace.jsonl").open("ab")
+        self._cuda_graph = cuda_graph
+        self.written = 0
+
+    def write(self, iteration: Iteration, *, ready_s: Seconds) -> None:
+        """Record a decode iteration; prefills are not traced."""
+        if iteration.kind is not Kind.DECODE:
+            return
+        rows = iteration.rows
+        speculates = iteration.draft_tokens is not None
+        record = {
+            "i": self.written,
+            "t": ready_s,
+            "nd": iteration.draft_tokens,
+            "bs": len(rows),
+            "r": [(row.request.rid, row.before, int(row.ghost)) for row in rows],
+            "a": [row.accepted for row in rows] if speculates else None,
+            "g": self._cuda_graph,
+        }
+        self._file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        self._file.flush()
+        self.written += 1
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
