@@ -40,6 +40,12 @@ from kit.stats.alignment import (
     gate2_cell,
     movement,
 )
+from kit.stats.alignment_gate import (
+    AlignedPair,
+    AlignmentCell,
+    AlignmentGate,
+    alignment_gate,
+)
 from kit.stats.arrays import (
     histogram_matrix,
     optional,
@@ -63,6 +69,18 @@ from kit.stats.crossing import (
     crossover_estimate,
     crossover_set,
     sweep_verdict,
+)
+from kit.stats.curve_gate import (
+    CurveCell,
+    CurveGate,
+    FunctionalError,
+    curve_gate,
+)
+from kit.stats.disclosure import (
+    Disclosure,
+    GateReading,
+    GateSentence,
+    read_gates,
 )
 from kit.stats.errors import (
     StatsError,
@@ -128,6 +146,10 @@ from kit.stats.oracle import (
     oracle_rect,
     ragged_depths,
 )
+from kit.stats.power import (
+    blocks_needed,
+    paired_power,
+)
 from kit.stats.rounds import (
     Reconciled,
     Reconciliation,
@@ -181,6 +203,9 @@ from kit.stats.throughput import (
 __all__ = [
     "AdaptiveDepth",
     "Aligned",
+    "AlignedPair",
+    "AlignmentCell",
+    "AlignmentGate",
     "Batches",
     "ConfidenceSet",
     "Convention",
@@ -190,12 +215,18 @@ __all__ = [
     "CostAccount",
     "Crossover",
     "CrossoverKind",
+    "CurveCell",
+    "CurveGate",
     "Decomposition",
     "DepthRow",
+    "Disclosure",
     "Estimate",
+    "FunctionalError",
     "Gate2Bound",
     "Gate2Cell",
     "GateDecision",
+    "GateReading",
+    "GateSentence",
     "GateWord",
     "Halves",
     "Icc",
@@ -235,6 +266,8 @@ __all__ = [
     "Window",
     "adaptive_curve",
     "align",
+    "alignment_gate",
+    "blocks_needed",
     "class_ratio",
     "convention",
     "conversion_residuals",
@@ -246,6 +279,7 @@ __all__ = [
     "crossover",
     "crossover_estimate",
     "crossover_set",
+    "curve_gate",
     "decompose",
     "detect_convention",
     "divergence_class",
@@ -280,6 +314,7 @@ __all__ = [
     "oracle_rect",
     "overshoot",
     "ownership",
+    "paired_power",
     "paired_ratio_diff",
     "peak_ratio",
     "pooled",
@@ -290,6 +325,7 @@ __all__ = [
     "ratio_interval",
     "ratio_intervals",
     "ratio_se",
+    "read_gates",
     "reconcile",
     "reconcile_rounds",
     "saturation",

@@ -1,0 +1,213 @@
+"""Gate v1: the acceptance curve across depths, paired by prompt, against a margin (method 2.1 and 2.2).
+
+Every depth and concurrency of a prompt is resampled together, so a draw gives all cells at once. Beside the verdict go
+the legacy 0.05 line, which has no error rate, and the functional error: how wrong tokens per round become when the
+deepest curve is read at a shallower depth, which is what an oracle would do with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from kit.stats.arrays import FloatArray, IntArray, quotient, tails
+from kit.stats.errors import StatsError
+from kit.stats.estimate import Estimate, Interval
+from kit.stats.gates import ALPHA, GateWord, exceedance_p, gate_word, n_needed
+from kit.stats.intervals import Resampling, paired_ratio_diff, percentile_interval, resampled_sums, stratum_codes
+from kit.stats.multiplicity import holm
+
+__all__ = ["CurveCell", "CurveGate", "FunctionalError", "curve_gate"]
+
+DELTA: Final = 0.02
+LEGACY_TOLERANCE: Final = 0.05
+FUNCTIONAL_LIMIT: Final = 0.02
+# Below this many prompts the percentile bootstrap is short of its level; the linearised t is not (method 1.5).
+BOOTSTRAP_FROM: Final = 40
+
+Captures = Mapping[int, Mapping[int, IntArray]]
+
+
+@dataclass(frozen=True, slots=True)
+class CurveCell:
+    """S_k(K_a) - S_k(K_b) at one concurrency with its two-sided 90 % interval, hence one-sided 95 % limits."""
+
+    concurrency: int
+    K_a: int
+    K_b: int
+    k: int
+    difference: Estimate
+    se: float | None
+    inside: bool
+    p_holm: float
+    n_needed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionalError:
+    """Relative error of tokens per round when the deepest curve is read at shallower depths, at one concurrency.
+
+    `by_depth` holds (K', signed error); `worst` is the largest absolute one, its upper end a one-sided 95 % limit.
+    """
+
+    concurrency: int
+    by_depth: tuple[tuple[int, Estimate], ...]
+    worst: Estimate
+
+    def within(self, limit: float = FUNCTIONAL_LIMIT) -> bool:
+        """Whether the upper limit allows a curve gap to be printed."""
+        return self.worst.interval is not None and self.worst.interval.hi <= limit
+
+
+@dataclass(frozen=True, slots=True)
+class CurveGate:
+    """Verdict of gate v1 with every cell, the worst one, the legacy line and the functional error per concurrency."""
+
+    word: GateWord
+    cells: tuple[CurveCell, ...]
+    worst: CurveCell | None
+    legacy_exceeded: bool
+    functional: tuple[FunctionalError, ...]
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    concurrency: int
+    K_a: int
+    K_b: int
+    k: int
+    difference: Estimate
+    se: float | None
+
+
+def curve_gate(
+    captures: Captures,
+    *,
+    resampling: Resampling,
+    strata: ArrayLike | None = None,
+    delta: float = DELTA,
+    alpha: float = ALPHA,
+) -> CurveGate:
+    """Gate v1 over captures[concurrency][K] = histograms (prompts, K+1), rows the same prompts throughout.
+
+    A row of zeros is a prompt that a capture lacks. Pool the blocks of launches before calling.
+    """
+    if delta <= 0:
+        raise StatsError(f"margin {delta} is not above 0; the default is {DELTA}")
+    curves = _curve_draws(captures, resampling, strata)
+    found = list(_differences(captures, curves, strata, alpha))
+    p_holm = holm([1.0 if d.se is None else exceedance_p(d.difference.point or 0.0, d.se, delta) for d in found])
+    cells = tuple(_cell(d, p, delta, len(found)) for d, p in zip(found, p_holm, strict=True))
+    word = gate_word([cell.inside for cell in cells], p_holm, alpha)
+    return CurveGate(
+        word=word,
+        cells=cells,
+        worst=max(cells, key=_reach, default=None),
+        legacy_exceeded=any(abs(cell.difference.point or 0.0) > LEGACY_TOLERANCE for cell in cells),
+        functional=tuple(_functional(C, curves) for C in sorted(captures) if len(captures[C]) > 1),
+        reason=_reason(word, cells, delta),
+    )
+
+
+def _curve_draws(
+    captures: Captures, resampling: Resampling, strata: ArrayLike | None
+) -> dict[tuple[int, int], FloatArray]:
+    """S_1..S_K per (concurrency, K), shape (1 + draws, K): the observed curve, then the resampled ones."""
+    keys = [(C, K) for C in sorted(captures) for K in sorted(captures[C]) if captures[C][K].any()]
+    if not keys:
+        return {}
+    columns = np.hstack([tails(captures[C][K]) for C, K in keys]).astype(float)
+    sums = np.vstack([columns.sum(axis=0), resampled_sums(columns, resampling=resampling, strata=strata)])
+    parts = np.split(sums, np.cumsum([K + 1 for _, K in keys])[:-1], axis=1)
+    return {key: quotient(part[:, 1:], part[:, :1]) for key, part in zip(keys, parts, strict=True)}
+
+
+def _differences(
+    captures: Captures,
+    curves: Mapping[tuple[int, int], FloatArray],
+    strata: ArrayLike | None,
+    alpha: float,
+) -> Iterator[_Difference]:
+    pairs = [(a, b) for a in curves for b in curves if a[0] == b[0] and a[1] < b[1]]
+    for (C, K_a), (_, K_b) in pairs:
+        a, b = captures[C][K_a], captures[C][K_b]
+        prompts = int((a.any(axis=1) | b.any(axis=1)).sum())
+        for k in range(1, K_a + 1):
+            draws = curves[C, K_a][:, k - 1] - curves[C, K_b][:, k - 1]
+            if prompts >= BOOTSTRAP_FROM:
+                estimate, se = _bootstrapped(draws, prompts, alpha)
+            else:
+                estimate, se = _linearised(tails(a)[:, [k, 0]], tails(b)[:, [k, 0]], strata, prompts, alpha)
+            yield _Difference(C, K_a, K_b, k, estimate, se)
+
+
+def _bootstrapped(draws: FloatArray, prompts: int, alpha: float) -> tuple[Estimate, float | None]:
+    interval = percentile_interval(draws[1:], level=1 - 2 * alpha)
+    method, reason = "paired stratified cluster bootstrap over prompts", "some resamples held no rounds"
+    if interval is None:
+        return Estimate.bare(float(draws[0]), n=prompts, method=method, reason=reason), None
+    return Estimate(float(draws[0]), interval, prompts, method), float(draws[1:].std(ddof=1))
+
+
+def _linearised(
+    a: IntArray, b: IntArray, strata: ArrayLike | None, prompts: int, alpha: float
+) -> tuple[Estimate, float | None]:
+    """From (prompts, 2) columns of accepted and rounds."""
+    found = paired_ratio_diff(a[:, 0], na=a[:, 1], xb=b[:, 0], nb=b[:, 1], strata=strata)
+    diff, se = found["diff"] or 0.0, found["se"]
+    freedom = prompts - len(np.unique(stratum_codes(strata, clusters=len(a))))
+    method = "paired stratified cluster-linearised t over prompts"
+    if se is None or freedom < 1:
+        reason = f"{prompts} prompts leave a stratum with fewer than two: its spread is unknown"
+        return Estimate.bare(diff, n=prompts, method=method, reason=reason), None
+    half = float(stats.t.ppf(1 - alpha, freedom)) * se
+    return Estimate(diff, Interval(diff - half, diff + half, 1 - 2 * alpha), prompts, method), se
+
+
+def _cell(d: _Difference, p_holm: float, delta: float, cells: int) -> CurveCell:
+    estimate = d.difference
+    inside = estimate.interval is not None and estimate.interval.within(delta)
+    needed = None if d.se is None else n_needed(estimate.n, d=estimate.point or 0.0, se=d.se, delta=delta, m=cells)
+    return CurveCell(d.concurrency, d.K_a, d.K_b, d.k, estimate, d.se, inside, p_holm, needed)
+
+
+def _reach(cell: CurveCell) -> float:
+    """How far from 0 the cell's interval reaches; without one nothing is known, which is worst."""
+    interval = cell.difference.interval
+    return float("inf") if interval is None else max(abs(interval.lo), abs(interval.hi))
+
+
+def _reason(word: GateWord, cells: Sequence[CurveCell], delta: float) -> str | None:
+    if not cells:
+        return "fewer than two depths were captured at one concurrency"
+    if word is not GateWord.INCONCLUSIVE:
+        return None
+    outside = sum(not cell.inside for cell in cells)
+    return f"{outside} of {len(cells)} cells are neither inside nor significantly outside a margin of {delta}"
+
+
+def _functional(concurrency: int, curves: Mapping[tuple[int, int], FloatArray]) -> FunctionalError:
+    depths = [K for C, K in curves if concurrency == C]
+    if len(depths) < 2:
+        missing = Estimate.missing("fewer than two depths were captured", method="bootstrap")
+        return FunctionalError(concurrency, (), missing)
+    deepest = curves[concurrency, max(depths)]
+    errors = {
+        K: quotient(1 + deepest[:, :K].sum(axis=1), 1 + curves[concurrency, K].sum(axis=1)) - 1
+        for K in sorted(depths)[:-1]
+    }
+    worst = np.max(np.abs(np.stack(list(errors.values()))), axis=0)
+    return FunctionalError(concurrency, tuple((K, _limits(e)) for K, e in errors.items()), _limits(worst))
+
+
+def _limits(draws: FloatArray) -> Estimate:
+    """Point and two-sided 90 % interval; n is the number of draws, the prompts are those of the cells."""
+    interval = percentile_interval(draws[1:], level=0.90)
+    reason = None if interval else "some resamples held no rounds"
+    return Estimate(float(draws[0]), interval, len(draws) - 1, "bootstrap draws of the paired curves", reason)
