@@ -10,7 +10,7 @@ SPEC ?= specs/quickstart.yaml
 LOCK_DATE := 2026-11-27T00:00:00Z
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --exclude-newer $(LOCK_DATE) pyproject.toml
 
-.PHONY: help setup run report test test-all check format schema lock
+.PHONY: help setup run report test test-rest test-all check format schema lock lock-check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -34,12 +34,14 @@ report: setup ## render the newest run file again
 	$(BIN)/speckit report
 
 test: setup ## the fast suite
-	$(BIN)/pytest -q -n 2 -m "not contract and not docker and not gpu and not sglang and not slow"
+	$(BIN)/pytest -q -n 2 -m "not (contract or docker or gpu or sglang or slow)"
 
-test-all: setup ## everything this machine can run
-	$(BIN)/pytest -q -m "not gpu"
+test-rest: setup ## what the fast suite leaves out: SGLang's wheels, an engine, servers
+	$(BIN)/pytest -q -m "(contract or docker or sglang or slow) and not gpu"
 
-check: setup ## format, lint, types, layers, lock and generated files
+test-all: test test-rest ## everything this machine can run
+
+check: setup lock-check ## format, lint, types, layers, lock and generated files
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -56,3 +58,10 @@ schema: setup ## write the generated JSON Schema
 lock: setup ## resolve the dependencies again
 	$(BIN)/$(COMPILE) --output-file requirements.lock
 	$(BIN)/$(COMPILE) --group dev --output-file requirements-dev.lock
+
+lock-check: setup # the locks are what pyproject.toml resolves to on LOCK_DATE
+	@mkdir -p .cache && cp requirements.lock requirements-dev.lock .cache/
+	@$(BIN)/$(COMPILE) --output-file .cache/requirements.lock
+	@$(BIN)/$(COMPILE) --group dev --output-file .cache/requirements-dev.lock
+	@diff -q requirements.lock .cache/requirements.lock && diff -q requirements-dev.lock .cache/requirements-dev.lock \
+	  || { echo "the locks do not match pyproject.toml: run make lock" >&2; exit 1; }

@@ -1,0 +1,59 @@
+"""The `speckit` command: parses arguments, calls one pipeline function, prints."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from kit import __version__
+from kit.cli.evidence import diagnose_log, extract_contract, import_capture_files
+from kit.cli.runs import list_runs, report, run, show
+from kit.cli.specs import check, plan, schema
+from kit.errors import Interrupted, SpeckitError
+
+__all__ = ["main"]
+
+
+class _OneLineErrors(click.Group):
+    """Turns every error of the kit into one line on stderr and its exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if os.environ.get("NO_COLOR"):
+            ctx.color = False
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise _failure(Interrupted("stopped")) from None
+        except SpeckitError as error:
+            raise _failure(error) from error
+
+
+def _failure(error: SpeckitError) -> click.ClickException:
+    failure = click.ClickException(str(error))
+    failure.exit_code = error.exit_code
+    return failure
+
+
+@click.group(cls=_OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="speckit")
+def main() -> None:
+    """Does EAGLE3 speculation beat no speculation here, is it lossless, can the numbers be trusted?
+
+    \b
+    speckit run specs/quickstart.yaml     measure, then render the verdict
+    speckit report                        render the newest run again
+    """
+
+
+for command in (check, plan, run, report, list_runs, show, schema, import_capture_files, diagnose_log):
+    main.add_command(command)
+
+
+@main.group("contract")
+def contract_group() -> None:
+    """What each SGLang version accepts and answers."""
+
+
+contract_group.add_command(extract_contract)

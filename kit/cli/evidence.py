@@ -1,0 +1,67 @@
+"""Commands about evidence from outside: captures, server logs, SGLang's own source."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from kit import contract
+from kit.cli.options import json_option, print_json
+from kit.diagnosis import diagnose
+from kit.errors import ImportFileError
+from kit.pipeline import import_run
+
+__all__ = ["diagnose_log", "extract_contract", "import_capture_files"]
+
+
+@click.command("import")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Run file to write.")
+def import_capture_files(source: Path, out: Path) -> None:
+    """Read a recorded capture in SOURCE into a run file that `speckit report` renders like any other.
+
+    \b
+    speckit import captures/h200 --out results/h200.duckdb
+    """
+    click.echo(import_run(source, out=out))
+
+
+@click.command("diagnose")
+@click.argument("log", type=click.Path(path_type=Path))
+@click.option("--exit-code", type=int, help="How the server ended, for instance -9.")
+@json_option
+def diagnose_log(log: Path, exit_code: int | None, as_json: bool) -> None:
+    """Find the root cause in a server LOG: not its last line, the first thing that went wrong.
+
+    \b
+    speckit diagnose server.log --exit-code -9
+    """
+    try:
+        found = diagnose(log.read_text(encoding="utf-8", errors="replace"), exit_code=exit_code)
+    except OSError as error:
+        raise ImportFileError(f"{log}: cannot be read ({error.strerror}); name a server log") from None
+    if as_json:
+        print_json(asdict(found))
+        return
+    click.echo(found.title)
+    if found.line is not None:
+        click.echo(f"line {found.line}: {found.evidence}")
+    click.echo(found.advice)
+
+
+@click.command("extract")
+@click.option("--sglang", "source", type=click.Path(path_type=Path), required=True, help="Wheel or package folder.")
+@click.option("--out", type=click.Path(path_type=Path), help="File to write; stdout by default.")
+def extract_contract(source: Path, out: Path | None) -> None:
+    """Read an SGLang version's request fields, flags and endpoints from its own source.
+
+    \b
+    speckit contract extract --sglang sglang-0.5.23.whl --out kit/contract/sglang-0.5.23.json
+    """
+    text = contract.dump(contract.extract(source))
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")

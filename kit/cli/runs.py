@@ -1,0 +1,116 @@
+"""Commands about runs: run, report, list, show."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import click
+
+from kit.cli.options import json_option, print_json, selected, selection_options, spec_argument
+from kit.pipeline import newest_run, published, run_files, run_spec
+from kit.report import summary, verdict_data
+from kit.store import read_run
+
+__all__ = ["list_runs", "report", "run", "show"]
+
+_REPORTS = Path("reports")
+
+
+@click.command()
+@spec_argument
+@selection_options
+@click.option("--out", type=click.Path(path_type=Path), help="Run file to write; results/<run id>.duckdb by default.")
+@click.option("--reports", type=click.Path(path_type=Path), default=_REPORTS, help="Folder of the verdict.")
+@click.option("--no-progress", is_flag=True, help="No progress bar.")
+@json_option
+def run(  # noqa: PLR0913
+    spec: Path,
+    arms: tuple[str, ...] | None,
+    levels: tuple[int, ...] | None,
+    blocks: int | None,
+    out: Path | None,
+    reports: Path,
+    no_progress: bool,
+    as_json: bool,
+) -> None:
+    """Measure SPEC into a run file, then render its verdict.
+
+    \b
+    speckit run specs/quickstart.yaml
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    path = run_spec(spec, out=out, selection=selected(arms, levels, blocks), show_progress=not no_progress)
+    _publish(path, reports, as_json)
+
+
+@click.command()
+@click.argument("run_file", required=False, type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), default=_REPORTS, help="Folder of the verdict.")
+@json_option
+def report(run_file: Path | None, out: Path, as_json: bool) -> None:
+    """Judge RUN_FILE (default: the newest in results/) and render its verdict. Needs no server and no GPU.
+
+    \b
+    speckit report results/20261129-120000-abcdef.duckdb
+    """
+    _publish(run_file or newest_run(), out, as_json)
+
+
+def _publish(path: Path, out: Path, as_json: bool) -> None:
+    verdict, paths = published(path, out=out)
+    if as_json:
+        print_json(verdict_data(verdict))
+    else:
+        click.echo(summary(verdict))
+        click.echo(f"\nverdict   {paths.attached}\nevidence  {paths.folder}\nfacts     {path}")
+
+
+@click.command("list")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@json_option
+def list_runs(folder: Path, as_json: bool) -> None:
+    """List the run files in FOLDER (default: results/), newest first.
+
+    \b
+    speckit list
+    """
+    rows = [
+        {"file": str(path), "run": header.run_id, "spec": header.spec_name, "origin": header.origin.value,
+         "created": header.created_utc, "spec_hash": header.spec_hash}
+        for path, header in run_files(folder)
+    ]  # fmt: skip
+    if as_json:
+        print_json({"schema_version": 1, "runs": rows})
+    for row in rows if not as_json else ():
+        click.echo(f"{row['created']}  {row['origin']:<9}  {row['spec']:<24}  {row['file']}")
+
+
+@click.command()
+@click.argument("run_file", type=click.Path(path_type=Path))
+@json_option
+def show(run_file: Path, as_json: bool) -> None:
+    """Show what RUN_FILE holds: its launches and how each ended.
+
+    \b
+    speckit show results/20261129-120000-abcdef.duckdb
+    """
+    facts = read_run(run_file)
+    launches = [
+        {"launch": launch.launch, "block": launch.block + 1, "arm": launch.arm, "role": launch.role.value,
+         "status": launch.status.value, "startup_s": launch.startup_s, "failure": launch.failure,
+         "cells": [cell.concurrency for cell in facts.cells if cell.launch == launch.launch]}
+        for launch in facts.launches
+    ]  # fmt: skip
+    header = facts.header
+    if as_json:
+        print_json({"schema_version": 1, "run": header.run_id, "spec": header.spec_name, "origin": header.origin.value,
+                    "requests": len(facts.requests), "rounds": len(facts.trace.rounds), "launches": launches})  # fmt: skip
+        return
+    click.echo(f"{header.run_id}  {header.spec_name}  {header.origin.value}  {header.created_utc}")
+    click.echo(f"{len(facts.requests):,} requests, {len(facts.trace.rounds):,} traced rounds")
+    for row in launches:
+        cells = ", ".join(str(level) for level in row["cells"]) or "none"
+        click.echo(f"{row['launch']:>4}  {row['arm']:<20} {row['role']:<9} {row['status']:<11} concurrency {cells}")
+        if row["failure"]:
+            click.echo(f"      {row['failure']}")

@@ -1,0 +1,72 @@
+"""The whole story on one screen: a spec is measured into a run file, a run file is judged, a verdict is published."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kit import __version__
+from kit.importers.capture import import_capture
+from kit.pipeline.measure import Experiment, measure
+from kit.pipeline.preview import Preview, preview
+from kit.pipeline.run_files import newest_run, run_files
+from kit.pipeline.truth import simulated_truth
+from kit.plan import Selection
+from kit.provenance import host_facts, spec_commit
+from kit.records import Origin, RunHeader
+from kit.report import ReportPaths, write_report
+from kit.runtime import runtime_for
+from kit.spec import RULES_VERSION, expanded_json
+from kit.store import read_run, write_facts
+from kit.verdict import Verdict, judge
+
+__all__ = ["Preview", "import_run", "judged", "newest_run", "preview", "published", "run_files", "run_spec"]
+
+
+def run_spec(source: Path, *, out: Path | None, selection: Selection, show_progress: bool = True) -> Path:
+    """Measure the spec in `source`; the path of the run file, by default results/<run id>.duckdb."""
+    planned = preview(source, selection)
+    runtime = runtime_for(planned.spec)
+    header = _header(planned, source, runtime.origin)
+    path = out or Path("results") / f"{header.run_id}.duckdb"
+    experiment = Experiment(planned.spec, planned.prompts, planned.plan, runtime, header, path)
+    measure(experiment, show_progress=show_progress)
+    return path
+
+
+def judged(run_file: Path) -> Verdict:
+    """The verdict on the facts in `run_file`: recomputed every time, never stored."""
+    return judge(read_run(run_file))
+
+
+def published(run_file: Path, *, out: Path) -> tuple[Verdict, ReportPaths]:
+    """The verdict on `run_file`, and the report written below `out`."""
+    verdict = judged(run_file)
+    return verdict, write_report(verdict, out=out)
+
+
+def import_run(source: Path, *, out: Path) -> Path:
+    """The capture in `source` as a run file; appears complete or not at all."""
+    write_facts(out, import_capture(source))
+    return out
+
+
+def _header(planned: Preview, source: Path, origin: Origin) -> RunHeader:
+    now = datetime.now(UTC)
+    commit = spec_commit(source)
+    truth = {"simulated_truth": simulated_truth(planned.spec)} if origin is Origin.SIMULATED else {}
+    return RunHeader(
+        run_id=f"{now:%Y%m%d-%H%M%S}-{planned.spec_hash[:6]}",
+        origin=origin,
+        spec_name=planned.spec.name,
+        spec_json=expanded_json(planned.spec),
+        spec_hash=planned.spec_hash,
+        workload_hash=planned.prompts.sha256,
+        rules_version=RULES_VERSION,
+        kit_version=__version__,
+        created_utc=now.isoformat(timespec="seconds"),
+        host=host_facts() | truth,
+        spec_commit=commit.commit if commit else None,
+        spec_committed_utc=commit.committed_utc if commit else None,
+        declarations=planned.plan.declarations,
+    )

@@ -1,0 +1,198 @@
+"""Measuring: every launch of the plan is started, loaded at every concurrency, stored and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kit.console import Progress, progress, say
+from kit.errors import Interrupted, ServerError
+from kit.importers.trace_tail import TraceTail
+from kit.load import Exchange, Job, Prompt, Prompts, drive, to_record
+from kit.plan import Plan, PlannedCell, PlannedLaunch
+from kit.records import Cell, Launch, LaunchStatus, Phase, Repetition, RequestRecord, RunHeader
+from kit.runtime import Endpoint, Order, Runtime, Server, flush_cache, server_info
+from kit.sglang import adaptive_config_text, generate_payload, identity_problem, launch_flags
+from kit.spec import Arm, BaselineArm, Spec
+from kit.store import add_cell, add_launch, add_repetition, create_run
+
+__all__ = ["Experiment", "measure"]
+
+_STARTS_BEFORE_GIVING_UP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Everything a measurement needs; `out` is the run file."""
+
+    spec: Spec
+    prompts: Prompts
+    plan: Plan
+    runtime: Runtime
+    header: RunHeader
+    out: Path
+
+    @property
+    def work(self) -> Path:
+        """Folder of logs and traces while the run lasts."""
+        return self.out.with_suffix(".work")
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """One launch that is up."""
+
+    experiment: Experiment
+    launch: Launch
+    arm: Arm
+    block: tuple[Prompt, ...]
+    endpoint: Endpoint
+    trace: TraceTail
+    bar: Progress
+
+
+def measure(experiment: Experiment, *, show_progress: bool = True) -> None:
+    """Run the whole plan into the run file. A launch that fails is stored and the next one is tried.
+
+    Raises Interrupted when the user stops it (finished repetitions are kept) and ServerError when no launch worked.
+    """
+    create_run(experiment.out, experiment.header)
+    launches = experiment.plan.launches
+    total = sum(cell.requests + cell.warmup_requests for launch in launches for cell in launch.cells)
+    failures: Counter[str] = Counter()
+    started = time.monotonic()
+    with progress(total, wanted=show_progress) as bar:
+        for ordinal, planned in enumerate(launches):
+            if _over_budget(experiment.spec, started):
+                say(f"the budget is spent; {len(launches) - ordinal} launches are left out")
+                break
+            if failures[planned.arm] < _STARTS_BEFORE_GIVING_UP:
+                failures[planned.arm] += not _run_launch(experiment, ordinal, planned, bar)
+    shutil.rmtree(experiment.work, ignore_errors=True)
+    if failures.total() >= len(launches):
+        raise ServerError(f"no launch worked; `speckit show {experiment.out}` lists why")
+
+
+def _over_budget(spec: Spec, started: float) -> bool:
+    return spec.budget.minutes is not None and time.monotonic() - started > spec.budget.minutes * 60
+
+
+def _run_launch(experiment: Experiment, ordinal: int, planned: PlannedLaunch, bar: Progress) -> bool:
+    """Start, load and stop one server; whether it worked. Its log is stored however it ends."""
+    arm = experiment.spec.arm(planned.arm)
+    order = _order(experiment, ordinal, arm)
+    server = experiment.runtime.server(order)
+    launch = Launch(
+        launch=ordinal,
+        block=planned.block,
+        position=planned.position,
+        arm=planned.arm,
+        role=planned.role,
+        command=order.flags,
+        started_utc=_now(),
+        status=LaunchStatus.INTERRUPTED,
+    )
+    bar.step(f"{planned.arm}: starting")
+    try:
+        launch = _serve(experiment, launch, planned, server, bar)
+    except ServerError as error:
+        say(f"launch {ordinal} ({planned.arm}): {error}")
+        launch = replace(launch, status=LaunchStatus.FAILED, failure=str(error))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise Interrupted(
+            f"stopped during launch {ordinal} ({planned.arm}); finished repetitions are in {experiment.out}"
+        ) from None
+    finally:
+        code = server.stop()
+        add_launch(experiment.out, replace(launch, exit_code=code, log=server.log_text()))
+    return launch.status is LaunchStatus.COMPLETED
+
+
+def _order(experiment: Experiment, ordinal: int, arm: Arm) -> Order:
+    folder = experiment.work / f"launch-{ordinal:03d}"
+    folder.mkdir(parents=True)
+    config = folder / "adaptive.json"
+    if text := adaptive_config_text(arm):
+        config.write_text(text, encoding="utf-8")
+    return Order(
+        launch=ordinal,
+        flags=launch_flags(experiment.spec, arm, adaptive_config=str(config)),
+        env=experiment.spec.server.env,
+        folder=folder,
+        startup_timeout_s=experiment.spec.engine.startup_timeout_s,
+    )
+
+
+def _serve(experiment: Experiment, launch: Launch, planned: PlannedLaunch, server: Server, bar: Progress) -> Launch:
+    """The launch after every cell of it has been measured."""
+    endpoint = server.start()
+    arm = experiment.spec.arm(planned.arm)
+    info = server_info(endpoint.base_url)
+    if problem := identity_problem(info, experiment.spec, arm):
+        raise ServerError(problem)
+    launch = replace(launch, command=endpoint.command, startup_s=endpoint.startup_s, server_info=info)
+    add_launch(experiment.out, launch)
+    block = experiment.prompts.part(planned.block, experiment.spec.design.blocks)
+    session = _Session(experiment, launch, arm, block, endpoint, TraceTail(endpoint.trace, launch.launch), bar)
+    for position, cell in enumerate(planned.cells):
+        _measure_cell(session, cell, position)
+    return replace(launch, status=LaunchStatus.COMPLETED, server_info=server_info(endpoint.base_url))
+
+
+def _measure_cell(session: _Session, planned: PlannedCell, position: int) -> None:
+    """Warm up with exactly the measured shape, then time; caches are emptied before each."""
+    cell = Cell(session.launch.launch * 1000 + position, session.launch.launch, planned.concurrency, position)
+    add_cell(session.experiment.out, cell)
+    session.bar.step(f"{session.arm.name} at concurrency {planned.concurrency}")
+    _repeat(session, cell, Phase.WARMUP, session.block[-planned.warmup_requests :])
+    _repeat(session, cell, Phase.TIMED, session.block[: planned.requests])
+
+
+def _repeat(session: _Session, cell: Cell, phase: Phase, prompts: tuple[Prompt, ...]) -> None:
+    """Send `prompts` once and store the repetition with its part of the trace."""
+    flush_cache(session.endpoint.base_url)
+    number = cell.cell * 10 + (phase is Phase.TIMED)
+    started_utc, started_ns = _now(), time.monotonic_ns()
+    exchanges, health = asyncio.run(
+        drive(
+            session.endpoint.base_url,
+            _jobs(session, cell, phase, prompts),
+            concurrency=cell.concurrency,
+            timeout_s=session.experiment.spec.load.request_timeout_s,
+            on_done=session.bar.advance,
+        )
+    )
+    ended_ns = time.monotonic_ns()
+    flush_cache(session.endpoint.base_url)
+    repetition = Repetition(number, cell.cell, phase, started_utc, started_ns, ended_ns, asdict(health))
+    records = _records(exchanges, prompts, number, speculative=not isinstance(session.arm, BaselineArm))
+    add_repetition(session.experiment.out, repetition, records, session.trace.read_new())
+
+
+def _jobs(session: _Session, cell: Cell, phase: Phase, prompts: tuple[Prompt, ...]) -> list[Job]:
+    """Fixed-width ids, because SGLang aborts by prefix."""
+    workload = session.experiment.spec.workload
+    prefix = f"L{cell.launch:03d}-C{cell.concurrency:04d}-{phase.value[0]}"
+    rids = [f"{prefix}{index:05d}" for index in range(len(prompts))]
+    return [
+        Job(rid, generate_payload(prompt.text, rid=rid, max_new_tokens=prompt.max_new_tokens, workload=workload))
+        for rid, prompt in zip(rids, prompts, strict=True)
+    ]
+
+
+def _records(
+    exchanges: list[Exchange], prompts: tuple[Prompt, ...], repetition: int, *, speculative: bool
+) -> list[RequestRecord]:
+    return [
+        to_record(exchange, prompt, repetition=repetition, index=index, speculative=speculative)
+        for index, (exchange, prompt) in enumerate(zip(exchanges, prompts, strict=True))
+    ]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,74 @@
+"""What a spec would do, before anything is started: checked against SGLang's contract, ordered, timed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit import contract
+from kit.errors import SpecError
+from kit.load import Prompts, load_prompts
+from kit.plan import Plan, Selection, estimate_seconds, make_plan
+from kit.sglang import generate_payload, launch_flags
+from kit.spec import Spec, load_spec, prereg_hash, registered
+from kit.units import Seconds
+
+__all__ = ["Preview", "Timing", "preview"]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What the estimate of duration assumes."""
+
+    startup_s: Seconds
+    iteration_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A checked spec with its prompts, plan, command lines by arm, registered hash and estimated duration."""
+
+    spec: Spec
+    prompts: Prompts
+    plan: Plan
+    commands: dict[str, tuple[str, ...]]
+    spec_hash: str
+    timing: Timing
+    estimate_s: Seconds
+
+
+def preview(source: Path, selection: Selection | None = None) -> Preview:
+    """The preview of the spec in `source`.
+
+    Raises SpecError for anything wrong with the spec, its workload, or the flags and requests that it leads to.
+    """
+    spec = load_spec(source)
+    prompts = load_prompts(spec.workload, base=source.parent)
+    plan = make_plan(spec, selection)
+    commands = {arm.name: launch_flags(spec, arm) for arm in spec.arms}
+    _check_contract(spec, commands, prompts, source)
+    timing = Timing(1.5, 0.008) if spec.engine.runtime == "standin" else Timing(120.0, 0.030)
+    mean_tokens = (spec.workload.min_output_tokens + spec.workload.max_output_tokens) / 2
+    return Preview(
+        spec=spec,
+        prompts=prompts,
+        plan=plan,
+        commands=commands,
+        spec_hash=prereg_hash(registered(spec, workload_hash=prompts.sha256)),
+        timing=timing,
+        estimate_s=estimate_seconds(
+            plan, startup_s=timing.startup_s, iteration_s=timing.iteration_s, output_tokens=mean_tokens
+        ),
+    )
+
+
+def _check_contract(spec: Spec, commands: dict[str, tuple[str, ...]], prompts: Prompts, source: Path) -> None:
+    """Our own flags and request bodies against what the pinned SGLang accepts, before anything is launched."""
+    known = contract.load(spec.engine.sglang)
+    for arm, flags in commands.items():
+        for problem in known.check_flags(flags):
+            raise SpecError(f"{source}: arm `{arm}`: SGLang {spec.engine.sglang} would refuse to start: {problem}")
+    first = prompts.prompts[0]
+    body = generate_payload(first.text, rid="r", max_new_tokens=first.max_new_tokens, workload=spec.workload)
+    for problem in known.check_request(body):
+        raise SpecError(f"{source}: SGLang {spec.engine.sglang} would refuse the measured request: {problem}")

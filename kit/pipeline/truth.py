@@ -1,0 +1,43 @@
+"""What a simulated world really does, stored with the run so that a report can hold its estimates against it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kit import contract
+from kit.sglang import adaptive_config_text
+from kit.spec import Arm, BaselineArm, Eagle3Arm, Spec
+from kit.standin.adaptive import parse_ladder
+from kit.standin.engine import Speculation
+from kit.standin.truth import jobs, truth
+from kit.standin.world import load_world
+
+__all__ = ["simulated_truth"]
+
+
+def simulated_truth(spec: Spec) -> dict[str, Any]:
+    """Noise-free throughput (tokens/s) by arm and concurrency, and each arm's crossover (null: none in range)."""
+    arms = sorted(spec.arms, key=lambda arm: not isinstance(arm, BaselineArm))
+    work = jobs(
+        max(spec.load.requests(level) for level in spec.load.concurrency),
+        shortest=spec.workload.min_output_tokens,
+        longest=spec.workload.max_output_tokens,
+    )
+    found = truth(
+        load_world(spec.engine.world or ""), arms={arm.name: _speculation(arm, spec) for arm in arms}, work=work
+    )
+    return {
+        "throughput": {arm: {str(c): value for c, value in levels.items()} for arm, levels in found.throughput.items()},
+        "crossover": dict(found.crossover),
+    }
+
+
+def _speculation(arm: Arm, spec: Spec) -> Speculation | None:
+    if isinstance(arm, BaselineArm):
+        return None
+    if isinstance(arm, Eagle3Arm):
+        return Speculation(arm.num_steps, arm.draft_tokens)
+    own = adaptive_config_text(arm)
+    ladder = json.loads(own) if own else contract.load(spec.engine.sglang).adaptive_ladder
+    return Speculation.chain(arm.num_steps, ladder=parse_ladder(ladder))

@@ -1,0 +1,21 @@
+"""Ways to run a server. Each yields an endpoint, always saves the log, always leaves nothing running."""
+
+from kit.errors import PrerequisiteError
+from kit.runtime.endpoint import Endpoint, Order, Runtime, Server, flush_cache, server_info
+from kit.runtime.process import LocalRuntime, ProcessServer, StandinRuntime
+from kit.spec import Spec
+
+__all__ = ["Endpoint", "Order", "ProcessServer", "Runtime", "Server", "flush_cache", "runtime_for", "server_info"]
+
+
+def runtime_for(spec: Spec) -> Runtime:
+    """The runtime that `spec` asks for. Raises PrerequisiteError for one this version does not have."""
+    kind, world = spec.engine.runtime, spec.engine.world
+    if kind == "standin" and world is not None:
+        return StandinRuntime(world)
+    if kind == "local":
+        return LocalRuntime()
+    raise PrerequisiteError(
+        f"engine.runtime {kind} is not built in this version: use `local` where SGLang is installed, or measure the "
+        "stand-in with `speckit run specs/quickstart.yaml`"
+    )

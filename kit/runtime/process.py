@@ -1,0 +1,130 @@
+"""A server as a subprocess in a process group of its own: started, awaited, logged, stopped, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from kit.diagnosis import diagnose
+from kit.errors import ServerError
+from kit.records import Origin
+from kit.runtime.endpoint import Endpoint, Order, Server, is_ready
+from kit.units import Seconds
+
+__all__ = ["LocalRuntime", "ProcessServer", "StandinRuntime"]
+
+_POLL_S = 0.1
+_GRACE_S = 10.0
+TRACE_VARIABLE = "SPECKIT_TRACE_DIR"
+
+
+class ProcessServer:
+    """A `Server` that is one command. Everything it starts shares its process group and ends with it."""
+
+    def __init__(self, command: tuple[str, ...], order: Order) -> None:
+        self._order = order
+        self._port = _free_port()
+        self._command = (*command, *order.flags, "--host", "127.0.0.1", "--port", str(self._port))
+        self._log = order.folder / "server.log"
+        self._trace = order.folder / "trace"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Endpoint:
+        self._trace.mkdir(parents=True)
+        started = time.monotonic()
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, **self._order.env, TRACE_VARIABLE: str(self._trace)},
+            )
+        base_url = f"http://127.0.0.1:{self._port}"
+        self._await(self._process, base_url, until=started + self._order.startup_timeout_s)
+        return Endpoint(base_url, self._command, time.monotonic() - started, self._log, self._trace)
+
+    def _await(self, process: subprocess.Popen[bytes], base_url: str, *, until: Seconds) -> None:
+        while not is_ready(base_url):
+            code = process.poll()
+            if code is not None:
+                raise ServerError(f"the server ended with {code} before it was ready: {self._cause(code)}")
+            if time.monotonic() > until:
+                limit = self._order.startup_timeout_s
+                raise ServerError(
+                    f"the server was not ready after {limit:g} s: {self._cause(None)}; raise engine.startup_timeout_s"
+                )
+            time.sleep(_POLL_S)
+
+    def _cause(self, code: int | None) -> str:
+        found = diagnose(self.log_text(), exit_code=code)
+        return f"{found.title}; {found.advice}"
+
+    def stop(self) -> int | None:
+        if self._process is None:
+            return None
+        early = self._process.poll()
+        for stop_signal in (signal.SIGTERM, signal.SIGKILL):
+            if not _signal_group(self._process.pid, stop_signal):
+                break
+            if _gone(self._process, within=_GRACE_S):
+                break
+        self._process.wait()
+        return early if early is not None else self._process.returncode
+
+    def log_text(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
+
+
+class StandinRuntime:
+    """The embedded simulator, one process a launch."""
+
+    origin = Origin.SIMULATED
+
+    def __init__(self, world: str) -> None:
+        self._world = world
+
+    def server(self, order: Order) -> Server:
+        command = (sys.executable, "-m", "kit.standin", "--world", self._world, "--launch-seed", str(order.launch))
+        return ProcessServer(command, order)
+
+
+class LocalRuntime:
+    """SGLang itself, as found in this interpreter's environment or in the one named by SPECKIT_PYTHON."""
+
+    origin = Origin.MEASURED
+
+    def server(self, order: Order) -> Server:
+        return ProcessServer((os.environ.get("SPECKIT_PYTHON", sys.executable), "-m", "sglang.launch_server"), order)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _signal_group(group: int, stop_signal: int) -> bool:
+    """Whether the group still had a process to signal; 0 only asks."""
+    try:
+        os.killpg(group, stop_signal)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _gone(process: subprocess.Popen[bytes], *, within: Seconds) -> bool:
+    """Whether the whole group has ended, children that outlive their parent included."""
+    until = time.monotonic() + within
+    while time.monotonic() < until:
+        process.poll()
+        if not _signal_group(process.pid, 0):
+            return True
+        time.sleep(0.02)
+    return False
