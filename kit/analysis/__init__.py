@@ -5,15 +5,14 @@ from kit.analysis.acceptance_results import (
     AdaptiveUse,
     ClassAcceptance,
     DepthShare,
-    FunctionalError,
-    Gate1,
-    Gate1Cell,
-    Gate2,
-    Gate2Cell,
+    GateMovement,
+    GateResidual,
     Gates,
     IterationTime,
 )
+from kit.analysis.analyse import analyse
 from kit.analysis.flags import arm_server_infos, flag_differences
+from kit.analysis.index import depth_of, spec_of
 from kit.analysis.output_results import (
     Divergence,
     Identities,
@@ -41,6 +40,7 @@ from kit.analysis.results import (
     Speed,
     WindowSpan,
 )
+from kit.analysis.speed import compare_speed
 
 __all__ = [
     "Acceptance",
@@ -59,11 +59,8 @@ __all__ = [
     "Divergence",
     "FlagClass",
     "FlagDifference",
-    "FunctionalError",
-    "Gate1",
-    "Gate1Cell",
-    "Gate2",
-    "Gate2Cell",
+    "GateMovement",
+    "GateResidual",
     "Gates",
     "Identities",
     "IdentityFailure",
@@ -77,6 +74,10 @@ __all__ = [
     "Speed",
     "TraceHealth",
     "WindowSpan",
+    "analyse",
     "arm_server_infos",
+    "compare_speed",
+    "depth_of",
     "flag_differences",
+    "spec_of",
 ]

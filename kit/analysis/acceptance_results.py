@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kit.stats import AdaptiveDepth, Convention, Estimate, GateWord
+from kit.stats import (
+    AdaptiveDepth,
+    AlignmentGate,
+    Convention,
+    ConversionResidual,
+    CurveGate,
+    Estimate,
+    GateReading,
+    Movement,
+)
 from kit.units import Seconds
 
 __all__ = [
@@ -16,11 +25,8 @@ __all__ = [
     "AdaptiveUse",
     "ClassAcceptance",
     "DepthShare",
-    "FunctionalError",
-    "Gate1",
-    "Gate1Cell",
-    "Gate2",
-    "Gate2Cell",
+    "GateMovement",
+    "GateResidual",
     "Gates",
     "IterationTime",
 ]
@@ -31,7 +37,7 @@ class ClassAcceptance:
     """Acceptance length and S_1 of one workload class, pooled over its rounds."""
 
     prompt_class: str
-    requests: int
+    prompts: int
     rounds: int
     acceptance_length: Estimate
     survival_1: Estimate
@@ -102,86 +108,42 @@ class IterationTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate1Cell:
-    """S_k at two depths, same prompts: `difference` = S_k(depth_a) - S_k(depth_b) with its 90 % interval."""
+class GateMovement:
+    """Why P(position 1 accepted) differs between two depths at one concurrency (method 2.4); None without sites."""
 
     concurrency: int
     depth_a: int
     depth_b: int
-    k: int
-    prompts: int
-    difference: Estimate
-    p_exceeds: float | None
-    inside: bool
-    n_needed: int | None
+    movement: Movement | None
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionalError:
-    """Error of tokens per round when the deepest curve is read at a shallower depth (method 2.2), as a fraction."""
+class GateResidual:
+    """Curve measured at a shallower depth against the one a depth-free draft must have there (method 1.6, v1c)."""
 
     concurrency: int
-    depth: int
-    deepest: int
-    error: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class Gate1:
-    """Gate v1 (pre-registered, decides). `worst` indexes `cells`; `legacy_pass` is the naive rule, for the record."""
-
-    word: GateWord | None
-    reason: str | None
-    margin: float
-    cells: tuple[Gate1Cell, ...]
-    worst: int | None
-    functional: tuple[FunctionalError, ...]
-    functional_limit: float
-    functional_ok: bool | None
-    legacy_tolerance: float
-    legacy_pass: bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Gate2Cell:
-    """Position-aligned difference at one (depth pair, k, concurrency). `control` marks two captures at the same K.
-
-    `bound` limits |d2| one-sided; `up` and `down` are the discordant sites in each direction.
-    """
-
-    concurrency: int
-    arm_a: str
-    arm_b: str
-    k: int
-    control: bool
-    prompts: int
-    sites: int
-    aligned_share: float
-    discordant_prompts: int
-    up: int
-    down: int
-    difference: Estimate
-    bound: float | None
-    rule: str
-    inside: bool
-    p_exceeds: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Gate2:
-    """Gate v2 (explains, may veto). `prompts_needed` is set when exact concordance is all that is missing."""
-
-    word: GateWord | None
-    reason: str | None
-    margin: float
-    cells: tuple[Gate2Cell, ...]
-    control: tuple[Gate2Cell, ...]
-    prompts_needed: int | None
+    residual: ConversionResidual
 
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """Both gates over the pooled blocks."""
+    """Both gates over the pooled blocks, and what they allow to be reported.
 
-    v1: Gate1
-    v2: Gate2
+    v1 (curves across K) decides; v2 (same prompt, same position) explains and may withhold. `naive_passes` is the
+    legacy rule, for the record; `functional_within` says whether every functional error has its upper limit within
+    `functional_limit`. `prompts_needed` is set when exact concordance on too few prompts is all that keeps v2 open.
+    """
+
+    v1: CurveGate
+    v2: AlignmentGate
+    reading: GateReading
+    margin_1: float
+    margin_2: float
+    legacy_tolerance: float
+    naive_passes: bool | None
+    functional_limit: float
+    functional_within: bool
+    prompts_needed: int | None
+    control: str
+    movements: tuple[GateMovement, ...]
+    residuals: tuple[GateResidual, ...]

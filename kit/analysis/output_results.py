@@ -45,7 +45,7 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class Losslessness:
-    """Token-exact comparison of one set of outputs with a reference set, prompt by prompt.
+    """Token-exact comparison of one set of outputs with a reference set, prompt by prompt, blocks pooled.
 
     `diverged_upper` is the one-sided 95 % Clopper-Pearson limit of the share that differs.
     """
@@ -53,10 +53,10 @@ class Losslessness:
     pairing: Pairing
     arm: str
     concurrency: int
-    launch: int
+    launches: tuple[int, ...]
     reference_arm: str
     reference_concurrency: int
-    reference_launch: int
+    reference_launches: tuple[int, ...]
     prompts: int
     equal_ids: int
     equal_lengths: int

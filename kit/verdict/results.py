@@ -140,10 +140,9 @@ class SpeedSection:
 
 @dataclass(frozen=True, slots=True)
 class GateSection:
-    """Whether a curve may be read across K; `sentence` is the row of the reporting table (method 2.6)."""
+    """Whether a curve may be read across K; `sentence` is the row of the reporting table (method 2.6), in full."""
 
     gates: Gates
-    curve_may_be_reported: bool
     sentence: str
 
 

@@ -1,0 +1,172 @@
+"""Acceptance of every speculating arm at every concurrency (method 1).
+
+A prompt is the cluster: its requests are added up before anything is estimated. A fixed K needs histograms alone; an
+adaptive arm needs the trace, because its histogram mixes rounds that never proposed the deeper positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kit.analysis.acceptance_results import Acceptance, ClassAcceptance
+from kit.analysis.accounting import Accounts
+from kit.analysis.index import Index, JoinedRounds, depth_of, topk_of
+from kit.records import Ints
+from kit.spec import AdaptiveArm, Arm, BaselineArm
+from kit.stats import (
+    AdaptiveDepth,
+    Estimate,
+    Resampling,
+    SurvivalCurve,
+    adaptive_curve,
+    detect_convention,
+    mean_interval,
+    ratio_interval,
+    survival_curve,
+)
+from kit.stats import Rounds as StatRounds
+
+__all__ = ["PromptHistograms", "acceptance", "prompt_histograms"]
+
+Bools = npt.NDArray[np.bool_]
+
+NOT_TRACED = "without a trace an adaptive histogram does not say which rounds proposed position k"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PromptHistograms:
+    """Histograms added up per prompt: `hist` (prompts, K+1), `prompt` their codes, `strata` their classes."""
+
+    prompt: Ints
+    hist: Ints
+    strata: Ints
+    requests: int
+
+
+def prompt_histograms(index: Index, chosen: Bools, *, depth: int) -> PromptHistograms:
+    """Histograms of the chosen requests, one row a prompt in ascending code, padded or cut to `depth` + 1 bins."""
+    table = index.requests
+    at = np.flatnonzero(chosen)
+    prompts, first, row = np.unique(table.prompt[at], return_index=True, return_inverse=True)
+    width = min(depth + 1, table.hist.shape[1])
+    hist = np.zeros((len(prompts), depth + 1), np.int64)
+    np.add.at(hist[:, :width], row, table.hist[at, :width])
+    return PromptHistograms(prompts, hist, table.prompt_class[at][first], len(at))
+
+
+def acceptance(index: Index, accounts: Accounts) -> tuple[Acceptance, ...]:
+    """One value for each speculating arm and concurrency that was measured, in the order of the spec."""
+    return tuple(
+        _acceptance(index, accounts, arm, concurrency, cells)
+        for arm in index.spec.arms
+        if not isinstance(arm, BaselineArm)
+        for concurrency, cells in index.levels(arm.name)
+    )
+
+
+def _acceptance(index: Index, accounts: Accounts, arm: Arm, concurrency: int, cells: Sequence[int]) -> Acceptance:
+    table, depth, level = index.requests, depth_of(arm), index.spec.decision.confidence_level
+    mine = index.in_cells(cells)
+    used = mine & accounts.whole
+    data = prompt_histograms(index, used, depth=depth)
+    curve = survival_curve(data.hist, strata=data.strata, level=level)
+    adaptive = isinstance(arm, AdaptiveArm)
+    bounds = _bounds(index, accounts, mine, depth) if adaptive else ()
+    tau = table.hist[used] @ np.arange(table.hist.shape[1]) / np.maximum(table.verify_rounds[used], 1) + 1.0
+    excess = accounts.overshoot[used]
+    curves = _curves(curve, bounds, adaptive=adaptive)
+    return Acceptance(
+        arm=arm.name,
+        concurrency=concurrency,
+        adaptive=adaptive,
+        depth=depth,
+        topk=topk_of(arm),
+        requests=int(used.sum()),
+        dropped=int((mine & table.ok & ~accounts.whole).sum()),
+        dropped_reasons=_dropped(index, accounts, mine),
+        rounds=curve.rounds,
+        convention=detect_convention(zip(excess.tolist(), [depth] * len(excess), strict=True)),
+        survival=curves.survival,
+        survival_macro=curves.survival_macro,
+        conditional=curves.conditional,
+        tokens_per_position=curves.tokens_per_position,
+        acceptance_length=curve.tokens_per_round,
+        acceptance_length_macro=mean_interval(tau, strata=table.prompt_class[used], level=level),
+        bounds=bounds,
+        classes=tuple(_classes(index, data, level=level, adaptive=adaptive)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Curves:
+    survival: tuple[Estimate, ...]
+    survival_macro: tuple[Estimate, ...]
+    conditional: tuple[Estimate, ...]
+    tokens_per_position: Estimate
+
+
+def _curves(curve: SurvivalCurve, bounds: Sequence[AdaptiveDepth], *, adaptive: bool) -> _Curves:
+    """What may be said: all of a fixed K; of an adaptive arm S_1 over the rounds that drafted, or nothing."""
+    if not adaptive:
+        return _Curves(curve.survival, curve.macro, curve.conditional, curve.tokens_per_position)
+    first = bounds[0].lower if bounds else Estimate.missing(NOT_TRACED)
+    mixed = Estimate.missing("rounds of several K are mixed")
+    return _Curves((first,), (mixed,), (first,), mixed)
+
+
+def _bounds(index: Index, accounts: Accounts, mine: Bools, depth: int) -> tuple[AdaptiveDepth, ...]:
+    """Manski bounds and Kaplan-Meier from the trusted rounds of an adaptive arm; empty without a trace."""
+    table = index.requests
+    rounds = _kept(index, accounts, mine)
+    if not len(rounds.request):
+        return ()
+    prompts, owner = np.unique(table.prompt[rounds.request], return_inverse=True)
+    strata = np.zeros(len(prompts), np.int64)
+    strata[owner] = table.prompt_class[rounds.request]
+    return adaptive_curve(
+        StatRounds.of(owner, active=rounds.depth, accepted=rounds.accepted),
+        prompts=len(prompts),
+        Kmax=depth,
+        resampling=Resampling(seed=index.spec.gate.seed, draws=index.spec.gate.bootstrap_draws),
+        strata=strata,
+    )
+
+
+def _kept(index: Index, accounts: Accounts, mine: Bools) -> JoinedRounds:
+    """Trusted rounds of the chosen requests."""
+    rounds = index.rounds
+    keep = accounts.keep & mine[rounds.request]
+    return rounds.where(keep)
+
+
+def _dropped(index: Index, accounts: Accounts, mine: Bools) -> tuple[str, ...]:
+    table = index.requests
+    bad = mine & table.ok & ~accounts.whole
+    reasons = {
+        "no histogram": bad & ~table.has_hist,
+        "histogram and verify rounds disagree": bad & table.has_hist & (table.hist.sum(axis=1) != table.verify_rounds),
+        "histogram and output tokens disagree": bad & table.has_hist & (table.hist.sum(axis=1) == table.verify_rounds),
+    }
+    return tuple(f"{reason}: {int(which.sum())}" for reason, which in reasons.items() if which.any())
+
+
+def _classes(index: Index, data: PromptHistograms, *, level: float, adaptive: bool) -> Iterator[ClassAcceptance]:
+    """Acceptance length and S_1 of each workload class, in the order of their names."""
+    rounds = data.hist.sum(axis=1)
+    accepted = data.hist @ np.arange(data.hist.shape[1])
+    for code in np.unique(data.strata):
+        mine = data.strata == code
+        mixed = Estimate.missing("rounds of several K are mixed")
+        yield ClassAcceptance(
+            prompt_class=index.requests.classes[code],
+            prompts=int(mine.sum()),
+            rounds=int(rounds[mine].sum()),
+            acceptance_length=ratio_interval(accepted[mine], n=rounds[mine], level=level).mapped(lambda mean: 1 + mean),
+            survival_1=mixed
+            if adaptive
+            else ratio_interval(rounds[mine] - data.hist[mine, 0], n=rounds[mine], level=level),
+        )

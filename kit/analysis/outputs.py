@@ -1,0 +1,111 @@
+"""Outputs compared token by token: every arm against its baseline, and the baseline against itself (method 4).
+
+Two outputs belong together when they answer the same prompt in the same block. Greedy decoding of one model has one
+text, so a difference is either numerical noise, which the baseline shows against itself too, or the arm's doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from kit.analysis.index import Index
+from kit.analysis.output_results import Divergence, Losslessness, Pairing
+from kit.records import RequestRecord, Role
+from kit.spec import BaselineArm
+from kit.stats import cp_upper, first_divergence
+
+__all__ = ["losslessness"]
+
+Key = tuple[int, str]  # block and prompt
+
+
+@dataclass(frozen=True, slots=True)
+class _Outputs:
+    """Answers of one arm at one concurrency, by block and prompt, and the launches that gave them."""
+
+    arm: str
+    concurrency: int
+    launches: tuple[int, ...]
+    answers: Mapping[Key, RequestRecord]
+
+
+def losslessness(index: Index) -> tuple[Losslessness, ...]:
+    """Arms against baselines at equal concurrency, then the controls (`aa_tokens`)."""
+    measured = {
+        (arm.name, c): _outputs(index, arm.name, c, Role.MEASURE)
+        for arm in index.spec.arms
+        for c, _ in index.levels(arm.name)
+    }
+    return (*_against_baselines(index, measured), *_controls(index, measured))
+
+
+def _against_baselines(index: Index, measured: Mapping[tuple[str, int], _Outputs]) -> Iterator[Losslessness]:
+    for (name, concurrency), outputs in measured.items():
+        reference = index.spec.reference(index.arms[name])
+        if reference is not None and (reference.name, concurrency) in measured:
+            yield from _compared(Pairing.ARM, outputs, measured[reference.name, concurrency])
+
+
+def _controls(index: Index, measured: Mapping[tuple[str, int], _Outputs]) -> Iterator[Losslessness]:
+    """A baseline at each two concurrencies, and its control launches against its measuring ones."""
+    for arm in index.spec.arms:
+        if not isinstance(arm, BaselineArm):
+            continue
+        mine = [outputs for (name, _), outputs in measured.items() if name == arm.name]
+        for one, other in combinations(mine, 2):
+            yield from _compared(Pairing.AA_TOKENS, other, one)
+        for role in (Role.AA_SPEED, Role.CLOSING):
+            for concurrency, _ in index.levels(arm.name, role=role):
+                if (arm.name, concurrency) in measured:
+                    again = _outputs(index, arm.name, concurrency, role)
+                    yield from _compared(Pairing.AA_TOKENS, again, measured[arm.name, concurrency])
+
+
+def _outputs(index: Index, arm: str, concurrency: int, role: Role) -> _Outputs:
+    cells = dict(index.levels(arm, role=role)).get(concurrency, ())
+    table = index.requests
+    answers: dict[Key, RequestRecord] = {}
+    launches: dict[int, None] = {}
+    for at in (index.in_cells(cells) & table.ok & (table.ids > 0)).nonzero()[0].tolist():
+        launch = index.launches[int(table.launch[at])]
+        launches[launch.launch] = None
+        answers.setdefault((launch.block, table.records[at].prompt), table.records[at])
+    return _Outputs(arm, concurrency, tuple(launches), answers)
+
+
+def _compared(pairing: Pairing, other: _Outputs, reference: _Outputs) -> Iterator[Losslessness]:
+    """The comparison on the prompts that both have; nothing when they share none."""
+    shared = [key for key in reference.answers if key in other.answers]
+    if not shared:
+        return
+    pairs = [(other.answers[key], reference.answers[key]) for key in shared]
+    divergences = tuple(_divergences(pairs))
+    yield Losslessness(
+        pairing=pairing,
+        arm=other.arm,
+        concurrency=other.concurrency,
+        launches=other.launches,
+        reference_arm=reference.arm,
+        reference_concurrency=reference.concurrency,
+        reference_launches=reference.launches,
+        prompts=len(pairs),
+        equal_ids=len(pairs) - len(divergences),
+        equal_lengths=sum(len(one.output_ids) == len(two.output_ids) for one, two in pairs),
+        diverged_upper=cp_upper(len(divergences), n=len(pairs)),
+        divergences=divergences,
+    )
+
+
+def _divergences(pairs: Iterable[tuple[RequestRecord, RequestRecord]]) -> Iterator[Divergence]:
+    for other, reference in pairs:
+        at = first_divergence(reference.output_ids, b=other.output_ids)
+        if at is not None:
+            yield Divergence(
+                prompt=reference.prompt,
+                prompt_class=reference.prompt_class,
+                index=at,
+                reference_tokens=len(reference.output_ids),
+                other_tokens=len(other.output_ids),
+            )
