@@ -1,0 +1,21 @@
+"""A verdict as text: Markdown, JSON, figures and a summary for the terminal. Judges nothing, opens no run file."""
+
+from kit.report.dump import verdict_json
+from kit.report.figures import Picture, pictures
+from kit.report.index import write_index
+from kit.report.page import Extras, render
+from kit.report.summary import summary
+from kit.report.write import ReportPaths, folder_digest, write_report
+
+__all__ = [
+    "Extras",
+    "Picture",
+    "ReportPaths",
+    "folder_digest",
+    "pictures",
+    "render",
+    "summary",
+    "verdict_json",
+    "write_index",
+    "write_report",
+]

@@ -1,0 +1,127 @@
+"""The whole document: one view of strings for each section, and the template that puts them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from kit.records import Origin
+from kit.report.escape import code, fence, paragraphs, text
+from kit.report.flags import flag_line
+from kit.report.sections.acceptance import AcceptanceView, acceptance_view
+from kit.report.sections.answer import AnswerView, answer_view
+from kit.report.sections.doubts import DoubtsView, doubts_view
+from kit.report.sections.gate import GateView, gate_view
+from kit.report.sections.lossless import LosslessView, lossless_view
+from kit.report.sections.ran import RanView, ran_view
+from kit.report.sections.saturation import SaturationView, saturation_view
+from kit.report.table import table
+from kit.verdict import Verdict
+
+__all__ = ["Extras", "render", "templates"]
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What a report says besides the verdict.
+
+    `command` repeats the run (None: derived from the spec's name); `files` maps the name of a file to its SHA-256;
+    `figures` maps the name of a figure to its Markdown (empty in the text that must stand alone).
+    """
+
+    notes: str | None = None
+    command: str | None = None
+    supersedes: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FiguresView:
+    """The Markdown of each figure; empty where there is none."""
+
+    throughput: str
+    ratio: str
+    acceptance: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotMeasuredView:
+    """Something that is missing, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    """Everything the template may use: ready Markdown strings and the views of the sections."""
+
+    flags: str
+    title: str
+    question: str
+    supersedes: str
+    answer: AnswerView
+    gate: GateView
+    lossless: LosslessView
+    saturation: SaturationView
+    acceptance: AcceptanceView
+    doubts: DoubtsView
+    ran: RanView
+    limits: tuple[str, ...]
+    not_measured: tuple[NotMeasuredView, ...]
+    command: str
+    notes: str
+    files: str
+    figures: FiguresView
+
+
+def templates() -> Environment:
+    """The templates of this package. Their input is Markdown already, so nothing is escaped a second time."""
+    loader = PackageLoader("kit.report", "templates")
+    return Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def render(verdict: Verdict, *, extras: Extras | None = None) -> str:
+    """The verdict as a Markdown document that ends in one newline; the same text for the same arguments."""
+    page = _page(verdict, extras or Extras())
+    return templates().get_template("verdict.md.j2").render(page=page).rstrip("\n") + "\n"
+
+
+def _page(verdict: Verdict, extras: Extras) -> PageView:
+    levels = {level.concurrency for level in verdict.speed.levels}
+    return PageView(
+        flags=flag_line(verdict.headings),
+        title=text(verdict.title),
+        question=text(verdict.question),
+        supersedes=code(extras.supersedes) if extras.supersedes else "",
+        answer=answer_view(verdict),
+        gate=gate_view(verdict.gate),
+        lossless=lossless_view(verdict.losslessness),
+        saturation=saturation_view(verdict),
+        acceptance=acceptance_view(verdict.acceptance, verdict.adaptive),
+        doubts=doubts_view(verdict.doubts),
+        ran=ran_view(verdict.what_ran, levels=levels),
+        limits=tuple(map(text, verdict.limits)),
+        not_measured=tuple(NotMeasuredView(text(item.what), text(item.reason)) for item in verdict.not_measured),
+        command=fence([extras.command or _command(verdict)]),
+        notes=paragraphs(extras.notes or ""),
+        files=_files(extras.files),
+        figures=FiguresView(*(extras.figures.get(name, "") for name in ("throughput", "ratio", "acceptance"))),
+    )
+
+
+def _command(verdict: Verdict) -> str:
+    ran = verdict.what_ran
+    if ran.origin is Origin.IMPORTED:
+        return f"speckit report {ran.run_id}"
+    return f"speckit run specs/{ran.spec_name}.yaml"
+
+
+def _files(files: Mapping[str, str]) -> str:
+    if not files:
+        return ""
+    rows = [(code(name), code(digest)) for name, digest in sorted(files.items())]
+    return table(("File", "SHA-256"), rows, align="ll")

@@ -1,0 +1,211 @@
+"""Gate: may acceptance measured at one draft length be used at another?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kit.analysis import GateMovement, GateResidual, Gates
+from kit.format import MISSING, PERCENT, SHARE, Reading, count, sentence
+from kit.report.entries import column, counted, points
+from kit.report.escape import text
+from kit.report.table import table
+from kit.stats import AlignmentCell, AlignmentGate, CurveCell, CurveGate, FunctionalError, Movement
+from kit.verdict import GateSection
+
+__all__ = ["GateView", "gate_view"]
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """Strings of the section; an empty table has its reason in the word above it."""
+
+    sentence: str
+    curve_use: str
+    first_word: str
+    first_margin: str
+    first_table: str
+    first_shown: str
+    naive: str
+    functional: str
+    functional_table: str
+    second_word: str
+    second_margin: str
+    second_table: str
+    second_note: str
+    control: str
+    movement_table: str
+    residual_table: str
+
+
+def gate_view(section: GateSection) -> GateView:
+    """The section's strings."""
+    gates = section.gates
+    worst = tuple(_worst_of_each_pair(gates.v1.cells))
+    movements = [(row, row.movement) for row in gates.movements if row.movement is not None]
+    return GateView(
+        sentence=text(section.sentence),
+        curve_use=gates.reading.curve_oracle.value,
+        first_word=_word(gates.v1),
+        first_margin=sentence(Reading(gates.margin_1), unit=SHARE),
+        first_table=_first_table(worst) if worst else "",
+        first_shown=f"{counted(len(worst), 'row')} of {counted(len(gates.v1.cells), 'tested difference')}",
+        naive=_naive(gates),
+        functional=_functional(gates),
+        functional_table=_functional_table(gates.v1.functional) if gates.v1.functional else "",
+        second_word=_word(gates.v2),
+        second_margin=sentence(Reading(gates.margin_2), unit=SHARE),
+        second_table=_second_table(gates.v2) if gates.v2.cells or gates.v2.control else "",
+        second_note=_second_note(gates),
+        control=text(gates.control),
+        movement_table=_movement_table(movements) if movements else "",
+        residual_table=_residual_table(gates.residuals) if gates.residuals else "",
+    )
+
+
+def _word(gate: CurveGate | AlignmentGate) -> str:
+    return f"**{gate.word.value}** ({text(gate.reason)})" if gate.reason else f"**{gate.word.value}**"
+
+
+def _worst_of_each_pair(cells: Sequence[CurveCell]) -> Iterable[CurveCell]:
+    """For each concurrency and pair of depths, the position that moved most."""
+    worst: dict[tuple[int, int, int], CurveCell] = {}
+    for cell in cells:
+        key = (cell.concurrency, cell.K_a, cell.K_b)
+        if key not in worst or _size(cell) > _size(worst[key]):
+            worst[key] = cell
+    return worst.values()
+
+
+def _size(cell: CurveCell) -> float:
+    return abs(cell.difference.point or 0.0)
+
+
+def _first_table(cells: Sequence[CurveCell]) -> str:
+    differences = column([cell.difference for cell in cells], unit=SHARE)
+    p_values = points([cell.p_holm for cell in cells], unit=SHARE)
+    rows = [
+        (
+            str(cell.concurrency),
+            _pair(cell),
+            str(cell.k),
+            count(cell.difference.n),
+            difference,
+            _yes(cell.inside),
+            p,
+            MISSING if cell.n_needed is None else count(cell.n_needed),
+        )
+        for cell, difference, p in zip(cells, differences, p_values, strict=True)
+    ]
+    header = (
+        "Requests at once",
+        "K",
+        "k",
+        "Prompts",
+        "Difference of S_k [90 %]",
+        "Inside margin",
+        "p of beyond",
+        "Prompts needed",
+    )
+    return table(header, rows, align="rlrrrlrr")
+
+
+def _pair(cell: CurveCell | AlignmentCell) -> str:
+    return f"{cell.K_a} against {cell.K_b}"
+
+
+def _yes(inside: bool) -> str:
+    return "yes" if inside else "no"
+
+
+def _naive(gates: Gates) -> str:
+    if gates.naive_passes is None:
+        return ""
+    tolerance = sentence(Reading(gates.legacy_tolerance), unit=SHARE)
+    word = "would pass" if gates.naive_passes else "would fail"
+    return f"The naive rule (points at most {tolerance} apart, no interval) {word}; it decides nothing."
+
+
+def _functional(gates: Gates) -> str:
+    limit = sentence(Reading(gates.functional_limit), unit=PERCENT)
+    if not gates.v1.functional:
+        return f"Reading the deepest curve at a smaller K must cost at most {limit}; there are no two K to test it on."
+    word = "is shown to stay within" if gates.functional_within else "is not shown to stay within"
+    return f"The error in tokens a round of reading the deepest curve at a smaller K {word} its limit of {limit}."
+
+
+def _functional_table(errors: Sequence[FunctionalError]) -> str:
+    pairs = [(error.concurrency, str(depth), shown) for error in errors for depth, shown in error.by_depth]
+    pairs += [(error.concurrency, "largest of all", error.worst) for error in errors]
+    shown = column([estimate for _, _, estimate in pairs], unit=PERCENT)
+    rows = [(str(concurrency), depth, entry) for (concurrency, depth, _), entry in zip(pairs, shown, strict=True)]
+    return table(("Requests at once", "Read at K", "Error of tokens a round, %"), rows, align="rlr")
+
+
+def _second_table(gate: AlignmentGate) -> str:
+    cells = (*gate.cells, *gate.control)
+    differences = column([cell.d2 for cell in cells], unit=SHARE)
+    bounds = points([cell.bound for cell in cells], unit=SHARE)
+    shares = points([cell.aligned_share for cell in cells], unit=PERCENT)
+    rows = [
+        (
+            str(cell.concurrency),
+            _pair(cell) + (" (control)" if cell.K_a == cell.K_b else ""),
+            str(cell.k),
+            count(cell.d2.n),
+            count(cell.sites),
+            share,
+            difference,
+            bound,
+            _yes(cell.inside),
+        )
+        for cell, difference, bound, share in zip(cells, differences, bounds, shares, strict=True)
+    ]
+    header = ("Requests at once", "K", "k", "Prompts", "Places", "Aligned, %", "Difference", "At most", "Inside")
+    return table(header, rows, align="rlrrrrrrl")
+
+
+def _second_note(gates: Gates) -> str:
+    if gates.prompts_needed is None:
+        return ""
+    prompts = max((cell.d2.n for cell in gates.v2.cells), default=0)
+    margin = sentence(Reading(gates.margin_2), unit=SHARE)
+    return (
+        f"Exactly concordant on {counted(prompts, 'prompt')}; {count(gates.prompts_needed)} are needed for a bound of "
+        f"{margin}. The data show no difference; there are too few prompts to promise that there is none."
+    )
+
+
+def _movement_table(rows: Sequence[tuple[GateMovement, Movement]]) -> str:
+    parts = [
+        points(values, unit=SHARE)
+        for values in zip(
+            *((m.total, m.between_classes, m.within_classes, m.boundary, m.behaviour) for _, m in rows), strict=True
+        )
+    ]
+    cells = [
+        (str(row.concurrency), f"{row.depth_a} against {row.depth_b}", count(movement.sites), *shown)
+        for (row, movement), *shown in zip(rows, *parts, strict=True)
+    ]
+    header = (
+        "Requests at once",
+        "K",
+        "Places",
+        "Movement of S_1",
+        "Other kinds of prompt",
+        "Other prompts of a kind",
+        "Other round starts",
+        "The draft itself",
+    )
+    return table(header, cells, align="rlrrrrrr")
+
+
+def _residual_table(rows: Sequence[GateResidual]) -> str:
+    residuals = column([row.residual.residual for row in rows], unit=SHARE)
+    raw = column([row.residual.raw_difference for row in rows], unit=SHARE)
+    cells = [
+        (str(row.concurrency), str(row.residual.K_from), str(row.residual.K_to), str(row.residual.k), before, after)
+        for row, before, after in zip(rows, raw, residuals, strict=True)
+    ]
+    header = ("Requests at once", "Curve of K", "Used at K", "k", "Difference of S_k", "Left after the conversion")
+    return table(header, cells, align="rrrrrr")
