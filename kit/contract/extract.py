@@ -33,18 +33,40 @@ _LADDER = "srt/speculative/adaptive_spec_params.py", "DEFAULT_ADAPTIVE_CONFIG"
 _PLUGIN_GROUP = "srt/plugins/__init__.py", "GENERAL_PLUGINS_GROUP"
 _RESERVED_RID = "srt/constants.py", "HEALTH_CHECK_RID_PREFIX"
 
-# Methods the trace patch attaches to; None stands for every method of the class.
+# Methods the trace patch attaches to or reads the results of; None stands for every method of the class.
 _HOOKS: tuple[tuple[str, str, frozenset[str] | None], ...] = (
     (
         "srt/managers/scheduler.py",
         "Scheduler",
-        frozenset({"run_batch", "process_batch_result", "on_idle", "flush_cache", "get_internal_state"}),
+        frozenset(
+            {
+                "event_loop_normal",
+                "event_loop_overlap",
+                "flush_cache",
+                "get_init_info",
+                "get_internal_state",
+                "is_fully_idle",
+                "on_idle",
+                "process_batch_result",
+                "run_batch",
+                "run_event_loop",
+            }
+        ),
     ),
     (
         "srt/managers/scheduler_components/batch_result_processor.py",
         "SchedulerBatchResultProcessor",
-        frozenset({"_normalize_decode_outputs", "process_batch_result_decode"}),
+        frozenset(
+            {
+                "_normalize_decode_outputs",
+                "_resolve_spec_v2_tokens",
+                "process_batch_result_decode",
+                "process_batch_result_prefill",
+            }
+        ),
     ),
+    ("srt/managers/schedule_batch.py", "ScheduleBatch", frozenset({"copy"})),
+    ("srt/managers/schedule_batch.py", "Req", frozenset({"finished"})),
     ("srt/speculative/adaptive_runtime_state.py", "AdaptiveController", None),
 )
 
