@@ -84,6 +84,13 @@ class _Difference:
     k: int
     difference: Estimate
     se: float | None
+    freedom: int | None
+
+    def p_beyond(self, delta: float) -> float:
+        """p of |difference| > delta; 1 when the spread is unknown."""
+        if self.se is None or self.difference.point is None:
+            return 1.0
+        return exceedance_p(self.difference.point, self.se, delta, freedom=self.freedom)
 
 
 def curve_gate(
@@ -102,7 +109,7 @@ def curve_gate(
         raise StatsError(f"margin {delta} is not above 0; the default is {DELTA}")
     curves = _curve_draws(captures, resampling, strata)
     found = list(_differences(captures, curves, strata, alpha))
-    p_holm = holm([1.0 if d.se is None else exceedance_p(d.difference.point or 0.0, d.se, delta) for d in found])
+    p_holm = holm([d.p_beyond(delta) for d in found])
     cells = tuple(_cell(d, p, delta, len(found)) for d, p in zip(found, p_holm, strict=True))
     word = gate_word([cell.inside for cell in cells], p_holm, alpha)
     return CurveGate(
@@ -141,33 +148,35 @@ def _differences(
         for k in range(1, K_a + 1):
             draws = curves[C, K_a][:, k - 1] - curves[C, K_b][:, k - 1]
             if prompts >= BOOTSTRAP_FROM:
-                estimate, se = _bootstrapped(draws, prompts, alpha)
+                measured = _bootstrapped(draws, prompts, alpha)
             else:
-                estimate, se = _linearised(tails(a)[:, [k, 0]], tails(b)[:, [k, 0]], strata, prompts, alpha)
-            yield _Difference(C, K_a, K_b, k, estimate, se)
+                measured = _linearised(tails(a)[:, [k, 0]], tails(b)[:, [k, 0]], strata, alpha)
+            yield _Difference(C, K_a, K_b, k, *measured)
 
 
-def _bootstrapped(draws: FloatArray, prompts: int, alpha: float) -> tuple[Estimate, float | None]:
+def _bootstrapped(draws: FloatArray, prompts: int, alpha: float) -> tuple[Estimate, float | None, None]:
     interval = percentile_interval(draws[1:], level=1 - 2 * alpha)
     method, reason = "paired stratified cluster bootstrap over prompts", "some resamples held no rounds"
     if interval is None:
-        return Estimate.bare(float(draws[0]), n=prompts, method=method, reason=reason), None
-    return Estimate(float(draws[0]), interval, prompts, method), float(draws[1:].std(ddof=1))
+        return Estimate.bare(float(draws[0]), n=prompts, method=method, reason=reason), None, None
+    return Estimate(float(draws[0]), interval, prompts, method), float(draws[1:].std(ddof=1)), None
 
 
 def _linearised(
-    a: IntArray, b: IntArray, strata: ArrayLike | None, prompts: int, alpha: float
-) -> tuple[Estimate, float | None]:
-    """From (prompts, 2) columns of accepted and rounds."""
-    found = paired_ratio_diff(a[:, 0], na=a[:, 1], xb=b[:, 0], nb=b[:, 1], strata=strata)
+    a: IntArray, b: IntArray, strata: ArrayLike | None, alpha: float
+) -> tuple[Estimate, float | None, int | None]:
+    """From (prompts, 2) columns of accepted and rounds; prompts without rounds in either run are left out."""
+    used = (a[:, 1] > 0) | (b[:, 1] > 0)
+    codes = stratum_codes(strata, clusters=len(a))[used]
+    found = paired_ratio_diff(a[used, 0], na=a[used, 1], xb=b[used, 0], nb=b[used, 1], strata=codes)
+    prompts, freedom = len(codes), len(codes) - len(np.unique(codes))
     diff, se = found["diff"] or 0.0, found["se"]
-    freedom = prompts - len(np.unique(stratum_codes(strata, clusters=len(a))))
     method = "paired stratified cluster-linearised t over prompts"
     if se is None or freedom < 1:
         reason = f"{prompts} prompts leave a stratum with fewer than two: its spread is unknown"
-        return Estimate.bare(diff, n=prompts, method=method, reason=reason), None
+        return Estimate.bare(diff, n=prompts, method=method, reason=reason), None, None
     half = float(stats.t.ppf(1 - alpha, freedom)) * se
-    return Estimate(diff, Interval(diff - half, diff + half, 1 - 2 * alpha), prompts, method), se
+    return Estimate(diff, Interval(diff - half, diff + half, 1 - 2 * alpha), prompts, method), se, freedom
 
 
 def _cell(d: _Difference, p_holm: float, delta: float, cells: int) -> CurveCell:

@@ -53,11 +53,12 @@ def gate_word(inside: Sequence[bool], p_holm: Sequence[float], alpha: float) -> 
     return GateWord.PASS if inside and all(inside) else GateWord.INCONCLUSIVE
 
 
-def exceedance_p(d: float, se: float, delta: float) -> float:
-    """One-sided p of |d| > delta; without spread it is 0 or 1."""
+def exceedance_p(d: float, se: float, delta: float, *, freedom: int | None = None) -> float:
+    """One-sided p of |d| > delta, by t when a small sample gives degrees of freedom; without spread it is 0 or 1."""
     if se == 0:
         return 0.0 if abs(d) > delta else 1.0
-    return float(stats.norm.sf((abs(d) - delta) / se))
+    z = (abs(d) - delta) / se
+    return float(stats.norm.sf(z) if freedom is None else stats.t.sf(z, freedom))
 
 
 def n_needed(n: int, *, d: float, se: float, delta: float, m: int = 1) -> int | None:

@@ -2,13 +2,16 @@
 
 Two batch shapes reduce in different orders, so two runs of one configuration may part where the top two tokens tie.
 An A/A control measures how wide such ties are (tau) and how often they flip; only a divergence wider than tau, or to
-a token that was not the runner-up, speaks against the engine.
+a token that was not the runner-up, speaks against the engine. Verify and decode are different kernel paths, so such a
+divergence is asked again by prefill on the baseline server before it counts as a violation.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, TypedDict
 
 import numpy as np
@@ -16,15 +19,23 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from kit.stats.errors import StatsError
+from kit.stats.estimate import Estimate, Interval
 
 __all__ = [
+    "Control",
+    "Divergence",
     "LosslessVerdict",
+    "LosslessWord",
+    "Losslessness",
     "TieMargin",
     "cp_lower",
     "cp_upper",
     "divergence_class",
     "first_divergence",
     "lossless_verdict",
+    "losslessness",
+    "prefill_spread",
+    "rate_limits",
     "tau_from_aa",
 ]
 
@@ -54,6 +65,58 @@ class LosslessVerdict(TypedDict):
     p_rate: float | None
     diverged_upper: float | None
     hard_upper: float | None
+
+
+class LosslessWord(StrEnum):
+    """What may be said about an arm's outputs."""
+
+    LOSSLESS = "LOSSLESS"
+    BENIGN_DIVERGENCE = "BENIGN_DIVERGENCE"
+    UNRESOLVED = "UNRESOLVED"
+    VIOLATED = "VIOLATED"
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """One prompt whose output parts from the reference.
+
+    margin: top-2 margin of the reference there; rank: the reference's rank of the other token; prefill_margin: the
+    baseline's margin when the common prefix is prefilled, None when that was not asked.
+    """
+
+    margin: float | None
+    rank: int | None
+    prefill_margin: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """An A/A comparison of the baseline with itself: prompts compared and prompts that diverged."""
+
+    prompts: int
+    diverged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Losslessness:
+    """The verdict over prompts, with two-sided 90 % limits (one-sided 95 %) on the rates.
+
+    hard: divergences no tie explains; of these `violations` survived adjudication, `excused` were within the prefill
+    spread, and the rest could not be adjudicated. excess_p: one-sided Fisher p against the control.
+    """
+
+    word: LosslessWord
+    prompts: int
+    diverged: int
+    hard: int
+    violations: int
+    excused: int
+    unknown: int
+    tau: float
+    diverged_rate: Estimate
+    hard_rate: Estimate
+    excess_p: float | None
+    reason: str | None
 
 
 def cp_upper(x: int, *, n: int, alpha: float = BOUND_ALPHA) -> float | None:
@@ -120,7 +183,7 @@ def lossless_verdict(
     diverged, hard, unknown = len(classes), classes.count("hard"), classes.count("unknown")
     p_rate = _excess_p(n, diverged, aa_n, aa_diverged)
     return LosslessVerdict(
-        verdict=_word(n, diverged, hard, unknown, p_rate),
+        verdict=_word(n, diverged, hard, unknown, p_rate).value,
         diverged=diverged,
         hard=hard,
         unknown=unknown,
@@ -141,12 +204,80 @@ def _excess_p(n: int, diverged: int, aa_n: int | None, aa_diverged: int | None) 
     return float(stats.hypergeom.sf(diverged - 1, n + aa_n, diverged + aa_diverged, n))
 
 
-def _word(n: int, diverged: int, hard: int, unknown: int, p_rate: float | None) -> str:
+def _word(n: int, diverged: int, hard: int, unknown: int, p_rate: float | None) -> LosslessWord:
     if hard:
-        return "VIOLATED"
+        return LosslessWord.VIOLATED
     if n == 0:
-        return "UNRESOLVED"
+        return LosslessWord.UNRESOLVED
     if diverged == 0:
-        return "LOSSLESS"
+        return LosslessWord.LOSSLESS
     settled = not unknown and p_rate is not None and p_rate >= EXCESS_ALPHA
-    return "BENIGN_DIVERGENCE" if settled else "UNRESOLVED"
+    return LosslessWord.BENIGN_DIVERGENCE if settled else LosslessWord.UNRESOLVED
+
+
+def prefill_spread(decode_margins: ArrayLike, *, prefill_margins: ArrayLike) -> float | None:
+    """How far a margin may differ between decode and prefill of one text on one server, by tau's rule.
+
+    Both (positions,); None without positions.
+    """
+    difference = np.abs(np.asarray(decode_margins, float) - np.asarray(prefill_margins, float))
+    if not len(difference):
+        return None
+    # The sd of a centred difference, estimated without its mean: a shift between the paths is part of the spread.
+    sigma = math.sqrt(float((difference**2).mean()))
+    return max(TAU_FLOOR, TAU_SIGMAS * sigma, TAU_SLACK * float(difference.max()))
+
+
+def losslessness(
+    divergences: Sequence[Divergence], *, prompts: int, tau: float, control: Control | None, spread: float | None
+) -> Losslessness:
+    """Verdict over prompts of which `divergences` part from the reference, with hard ones adjudicated.
+
+    tau: tie margin of the control; spread: prefill against decode on the baseline server (`prefill_spread`). A hard
+    divergence is a violation when its prefill margin exceeds the spread too, unresolved when either is missing.
+    """
+    classes = [divergence_class(d.margin, rank=d.rank, tau=tau) for d in divergences]
+    hard = [d for d, found in zip(divergences, classes, strict=True) if found == "hard"]
+    survived = [_survives(d, spread) for d in hard]
+    violations, excused = survived.count(True), survived.count(False)
+    open_cases = classes.count("unknown") + survived.count(None)
+    excess_p = None if control is None else _excess_p(prompts, len(classes), control.prompts, control.diverged)
+    word = _word(prompts, len(classes), violations, open_cases, excess_p)
+    return Losslessness(
+        word=word,
+        prompts=prompts,
+        diverged=len(classes),
+        hard=len(hard),
+        violations=violations,
+        excused=excused,
+        unknown=classes.count("unknown"),
+        tau=tau,
+        diverged_rate=rate_limits(len(classes), n=prompts),
+        hard_rate=rate_limits(len(hard), n=prompts),
+        excess_p=excess_p,
+        reason=_open_reason(prompts, open_cases, excess_p) if word is LosslessWord.UNRESOLVED else None,
+    )
+
+
+def _survives(divergence: Divergence, spread: float | None) -> bool | None:
+    if divergence.prefill_margin is None or spread is None:
+        return None
+    return divergence.prefill_margin > spread
+
+
+def _open_reason(prompts: int, open_cases: int, excess_p: float | None) -> str:
+    if prompts == 0:
+        return "no prompt was compared"
+    if open_cases:
+        return f"{open_cases} divergences lack a margin, a rank or the prefill that adjudicates them"
+    if excess_p is None:
+        return "no A/A control says how often ties flip"
+    return f"diverges more often than the A/A control (Fisher p = {excess_p:.2g})"
+
+
+def rate_limits(x: int, *, n: int) -> Estimate:
+    """Rate x / n with both one-sided 95 % Clopper-Pearson limits, i.e. a 90 % interval."""
+    lower, upper = cp_lower(x, n=n), cp_upper(x, n=n)
+    if lower is None or upper is None:
+        return Estimate.missing("no prompt was compared", method="Clopper-Pearson")
+    return Estimate(x / n, Interval(lower, upper, 1 - 2 * BOUND_ALPHA), n, "Clopper-Pearson")
