@@ -14,6 +14,7 @@ from kit.analysis.analyse import analyse
 from kit.analysis.flags import arm_server_infos, flag_differences
 from kit.analysis.index import depth_of, spec_of
 from kit.analysis.output_results import (
+    CellEvidence,
     Divergence,
     Identities,
     IdentityFailure,
@@ -50,6 +51,7 @@ __all__ = [
     "ArmSummary",
     "ArmSweep",
     "BlockRatio",
+    "CellEvidence",
     "CellResult",
     "ClassAcceptance",
     "Comparison",

@@ -8,6 +8,7 @@ from kit.analysis.acceptance import acceptance
 from kit.analysis.accounting import accounts
 from kit.analysis.adaptive import adaptive_use
 from kit.analysis.cells import cell_results
+from kit.analysis.evidence import cell_evidence
 from kit.analysis.flags import arm_server_infos, flag_differences
 from kit.analysis.gates import gates
 from kit.analysis.index import Index, depth_of, topk_of
@@ -27,6 +28,7 @@ def analyse(facts: RunFacts) -> Analysis:
     return Analysis(
         arms=_arms(index),
         cells=cell_results(index),
+        evidence=cell_evidence(index),
         acceptance=acceptance(index, books),
         adaptive=adaptive_use(index),
         gates=gates(index, books),

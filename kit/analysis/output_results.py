@@ -8,6 +8,7 @@ from enum import StrEnum
 from kit.units import Tokens
 
 __all__ = [
+    "CellEvidence",
     "Divergence",
     "Identities",
     "IdentityFailure",
@@ -84,6 +85,26 @@ class Reconciliation:
     reasons: tuple[ReasonCount, ...]
     k0_counted: bool | None
     unmatched_rids: int
+
+
+@dataclass(frozen=True, slots=True)
+class CellEvidence:
+    """What server and trace say about the timed requests of one cell, for the checks.
+
+    Counts are None where the server reported none. `drafting` is the number of requests that came with a histogram,
+    of the `continued` ones that had more than the token of prefill. Iterations are those that served a timed request.
+    """
+
+    cell: int
+    cached_tokens: int | None
+    retractions: int | None
+    verify_rounds: int
+    accepted_drafts: int
+    drafting: int
+    continued: int
+    iterations: int
+    eager_iterations: int
+    largest_batch: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kit.analysis.acceptance_results import Acceptance, AdaptiveUse, Gates, IterationTime
-from kit.analysis.output_results import Identities, Losslessness, Reconciliation, TraceHealth
+from kit.analysis.output_results import CellEvidence, Identities, Losslessness, Reconciliation, TraceHealth
 from kit.records import Outcome, Role
 from kit.stats import CrossoverKind, Estimate, Interval, Saturation, SweepWord
 from kit.units import Seconds, Tokens, TokensPerSecond
@@ -219,6 +219,7 @@ class Analysis:
 
     arms: tuple[ArmSummary, ...]
     cells: tuple[CellResult, ...]
+    evidence: tuple[CellEvidence, ...]
     acceptance: tuple[Acceptance, ...]
     adaptive: tuple[AdaptiveUse, ...]
     gates: Gates

@@ -30,6 +30,7 @@ class Code(StrEnum):
 
     FAILED_REQUESTS = "failed_requests"
     CLIENT_LIMITED = "client_limited"
+    CLIENT_UNKNOWN = "client_unknown"
     WRONG_SERVER = "wrong_server"
     SERVER_UNSEEN = "server_unseen"
     UNFAIR_FLAG = "unfair_flag"

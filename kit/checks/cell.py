@@ -1,0 +1,224 @@
+"""Checks of single cells: did the requests succeed, did the client keep up, was it the load that was asked for?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kit.analysis import CellResult, depth_of
+from kit.checks.evidence import Evidence, about_cell
+from kit.checks.results import Code, Doubt, Severity
+from kit.records import Outcome, Phase
+from kit.units import NS_PER_S
+
+__all__ = [
+    "cached_tokens",
+    "client_limited",
+    "dead_draft",
+    "eager_decode",
+    "failed_requests",
+    "few_waves",
+    "identity_failed",
+    "nan_logits",
+    "queueing",
+    "retraction",
+    "steady_window",
+]
+
+MIN_WAVES = 4
+MAX_CLIENT_CPU = 0.85
+NOTABLE_LAG_S = 0.05
+CLIENT_HINT = "give the load generator a core of its own"
+MAX_EAGER_SHARE = 0.01
+# Below this an acceptance length prints as 1.00.
+DEAD_ACCEPTED = 0.005
+
+
+def failed_requests(evidence: Evidence) -> Iterator[Doubt]:
+    """Failures above the spec's limit void a cell; fewer are shown."""
+    limit = evidence.spec.load.failure_limit
+    for cell, _ in evidence.cells():
+        if cell.failed:
+            share = cell.failed / cell.requests
+            kinds = ", ".join(f"{c.count} {c.outcome.value}" for c in cell.outcomes if c.outcome is not Outcome.OK)
+            yield about_cell(
+                cell,
+                Code.FAILED_REQUESTS,
+                Severity.INVALID if share > limit else Severity.DOUBT,
+                f"{cell.failed} of {cell.requests} requests failed ({kinds}); the limit is {limit:.1%}",
+                "read the launch's log at the time of the failures; a failed request is never retried",
+            )
+
+
+def nan_logits(evidence: Evidence) -> Iterator[Doubt]:
+    """NaN logits make every number of the cell meaningless."""
+    for cell, _ in evidence.cells():
+        count = sum(c.count for c in cell.outcomes if c.outcome is Outcome.NAN)
+        if count:
+            yield about_cell(
+                cell,
+                Code.NAN,
+                Severity.INVALID,
+                f"{count} requests ended because the logits were NaN",
+                "check dtype and quantisation; float16 overflows with some drafts where bfloat16 does not",
+            )
+
+
+def cached_tokens(evidence: Evidence) -> Iterator[Doubt]:
+    """A prefix from the cache makes prefill cheaper for whoever comes second."""
+    for cell, counts in evidence.cells():
+        if counts.cached_tokens is None:
+            message, severity = "the server did not report cached tokens", Severity.UNKNOWN
+        elif counts.cached_tokens:
+            message, severity = f"{counts.cached_tokens} prompt tokens came from the prefix cache", Severity.INVALID
+        else:
+            continue
+        hint = "start every arm with --disable-radix-cache and flush the cache between repetitions"
+        yield about_cell(cell, Code.CACHED_TOKENS, severity, message, hint)
+
+
+def retraction(evidence: Evidence) -> Iterator[Doubt]:
+    """A retracted request is computed twice and breaks the accounting of tokens."""
+    for cell, counts in evidence.cells():
+        if counts.retractions is None:
+            message, severity = "the server did not report retractions", Severity.UNKNOWN
+        elif counts.retractions:
+            message, severity = f"requests were retracted {counts.retractions} times", Severity.INVALID
+        else:
+            continue
+        hint = "the KV pool was full: raise mem_fraction_static, or lower the concurrency or the output length"
+        yield about_cell(cell, Code.RETRACTION, severity, message, hint)
+
+
+def queueing(evidence: Evidence) -> Iterator[Doubt]:
+    """Above the server's own limit requests wait in line, and the concurrency is not the one on the label."""
+    limits = {
+        launch.launch: config.get("effective_max_running_requests_per_dp") or config.get("max_running_requests")
+        for launch, config in evidence.configs()
+    }
+    for cell, _ in evidence.cells():
+        limit = limits.get(cell.launch)
+        if limit is None:
+            yield about_cell(
+                cell,
+                Code.QUEUEING_UNKNOWN,
+                Severity.UNKNOWN,
+                "the server's limit of running requests is not known",
+                "keep /server_info of every launch",
+            )
+        elif cell.concurrency > limit:
+            yield about_cell(
+                cell,
+                Code.QUEUEING,
+                Severity.INVALID,
+                f"the server runs at most {limit} requests, so concurrency {cell.concurrency} queued",
+                "raise server.max_running_requests to the largest concurrency on every arm",
+            )
+
+
+def eager_decode(evidence: Evidence) -> Iterator[Doubt]:
+    """Decoding without CUDA graphs where they were asked for is another server."""
+    if evidence.spec.server.disable_cuda_graph:
+        return
+    for cell, counts in evidence.cells():
+        share = counts.eager_iterations / max(counts.iterations, 1)
+        if share > MAX_EAGER_SHARE:
+            yield about_cell(
+                cell,
+                Code.EAGER_DECODE,
+                Severity.INVALID,
+                f"{counts.eager_iterations} of {counts.iterations} iterations ran without a CUDA graph",
+                "put every measured batch size into server.cuda_graph_batch_sizes, or disable graphs on every arm",
+            )
+
+
+def dead_draft(evidence: Evidence) -> Iterator[Doubt]:
+    """An acceptance length of 1.00 means that the draft never helped: wrong draft, wrong layers, wrong vocabulary."""
+    for cell, counts in evidence.cells():
+        depth = depth_of(evidence.spec.arm(cell.arm))
+        if depth and counts.verify_rounds and counts.accepted_drafts < DEAD_ACCEPTED * counts.verify_rounds:
+            yield about_cell(
+                cell,
+                Code.DEAD_DRAFT,
+                Severity.INVALID,
+                f"acceptance length is 1.00: {counts.accepted_drafts} drafts accepted in {counts.verify_rounds} rounds",
+                "check that the draft was trained for this very target, and its revision",
+            )
+
+
+def steady_window(evidence: Evidence) -> Iterator[Doubt]:
+    """Only tokens received while the load stood at its level count towards a word."""
+    for cell, _ in evidence.cells():
+        if cell.throughput_window.point is not None:
+            continue
+        if cell.throughput_full_run.point is None and not cell.e2e_latency_s.n and cell.failed < cell.requests:
+            code, severity = Code.NO_CLIENT_TIMES, Severity.UNKNOWN
+            hint = "record send and end times of every request"
+        elif not cell.ttft_s.n and cell.failed < cell.requests:
+            code, severity = Code.NO_CHUNK_TIMES, Severity.UNKNOWN
+            hint = "stream the answers and record when each chunk arrives"
+        else:
+            code, severity = Code.NO_STEADY_WINDOW, Severity.INVALID
+            hint = "raise load.waves, so that every slot serves several requests"
+        yield about_cell(cell, code, severity, f"no steady window: {cell.throughput_window.reason}", hint)
+
+
+def few_waves(evidence: Evidence) -> Iterator[Doubt]:
+    """Ramps weigh more the fewer waves there are; four decide."""
+    for cell, _ in evidence.cells():
+        if cell.waves < MIN_WAVES:
+            yield about_cell(
+                cell,
+                Code.FEW_WAVES,
+                Severity.DOUBT,
+                f"{cell.requests} requests are {cell.waves:.1f} waves, fewer than {MIN_WAVES}",
+                "set load.waves to 4 or more",
+            )
+
+
+def identity_failed(evidence: Evidence) -> Iterator[Doubt]:
+    """Counts of client, server and trace that do not agree describe different runs."""
+    cells = {cell.cell: cell for cell in evidence.analysis.cells}
+    for identities in evidence.analysis.identities:
+        for failure in identities.failures:
+            yield about_cell(
+                cells[identities.cell],
+                Code.IDENTITY_FAILED,
+                Severity.INVALID,
+                f"{failure.identity}: {failure.count} of {identities.checked} requests do not add up "
+                f"(for instance {failure.example})",
+                "client, server and trace must count the same requests, tokens and rounds; see docs/method.md",
+            )
+
+
+def client_limited(evidence: Evidence) -> Iterator[Doubt]:
+    """A load generator that is busy, or wakes late, measures itself."""
+    passes = {rep.cell: rep for rep in evidence.facts.repetitions if rep.phase is Phase.TIMED}
+    for cell, _ in evidence.cells():
+        health = passes[cell.cell].client
+        cpu, lag = health.get("cpu_share"), health.get("loop_lag_s")
+        if cpu is None or lag is None:
+            yield about_cell(
+                cell,
+                Code.CLIENT_UNKNOWN,
+                Severity.UNKNOWN,
+                "the load generator left no record of its own health",
+                "measure with the kit's own generator",
+            )
+            continue
+        duration = (passes[cell.cell].ended_ns - passes[cell.cell].started_ns) / NS_PER_S
+        yield from _busy(cell, cpu)
+        yield from _late(cell, lag, duration, evidence.spec.decision.noise_threshold)
+
+
+def _busy(cell: CellResult, cpu: float) -> Iterator[Doubt]:
+    if cpu > MAX_CLIENT_CPU:
+        message = f"the load generator used {cpu:.0%} of a core; it may have been the limit"
+        yield about_cell(cell, Code.CLIENT_LIMITED, Severity.INVALID, message, CLIENT_HINT)
+
+
+def _late(cell: CellResult, lag: float, duration: float, threshold: float) -> Iterator[Doubt]:
+    """A late wake-up moves an edge of the window by as much, so its share of the pass is the error it can make."""
+    if lag > NOTABLE_LAG_S:
+        severity = Severity.INVALID if lag > threshold * duration else Severity.DOUBT
+        message = f"the load generator once woke {lag:.3f} s late in {duration:.1f} s"
+        yield about_cell(cell, Code.CLIENT_LIMITED, severity, message, CLIENT_HINT)

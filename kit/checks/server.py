@@ -1,0 +1,120 @@
+"""Checks of launches and arms: is it the server that was asked for, configured like the one it is compared with?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kit.analysis import FlagClass, FlagDifference
+from kit.checks.evidence import Evidence, about_arm, about_launch
+from kit.checks.results import Code, Doubt, Severity
+from kit.records import LaunchStatus
+from kit.sglang import effective_config, identity_problem
+from kit.spec import AdaptiveArm, BaselineArm
+
+__all__ = ["adaptive_in_force", "late_standin", "launch_failed", "unfair_flags", "wrong_server"]
+
+KV_CAPACITY = "max_total_num_tokens"
+MAX_LATE_SHARE = 0.01
+
+
+def launch_failed(evidence: Evidence) -> Iterator[Doubt]:
+    """A launch that did not end well may lack cells; what it finished stands."""
+    for launch in evidence.facts.launches:
+        if launch.status is not LaunchStatus.COMPLETED:
+            yield about_launch(
+                launch,
+                Code.LAUNCH_FAILED,
+                Severity.DOUBT,
+                f"launch {launch.launch} of {launch.arm} {launch.status.value}: {launch.failure or 'no reason kept'}",
+                f"see the log: speckit show RUN --log {launch.launch}",
+            )
+
+
+def wrong_server(evidence: Evidence) -> Iterator[Doubt]:
+    """The server must be the arm's own, by what it says about itself and by what its answers hold."""
+    for launch in evidence.facts.launches:
+        if launch.status is LaunchStatus.FAILED and launch.server_info is None:
+            continue
+        if launch.server_info is None:
+            hint = "keep /server_info of every launch; without it nobody knows what answered"
+            message = f"launch {launch.launch} left no /server_info"
+            yield about_launch(launch, Code.SERVER_UNSEEN, Severity.UNKNOWN, message, hint)
+            continue
+        problem = identity_problem(launch.server_info, evidence.spec, evidence.arm(launch))
+        if problem is not None:
+            hint = "stop the other server, or choose another port"
+            yield about_launch(launch, Code.WRONG_SERVER, Severity.INVALID, problem, hint)
+    yield from _wrong_answers(evidence)
+
+
+def _wrong_answers(evidence: Evidence) -> Iterator[Doubt]:
+    """Answers that count verify rounds on a baseline, or do not on an arm that speculates."""
+    for launch in evidence.facts.launches:
+        counts = [counts for cell, counts in evidence.cells() if cell.launch == launch.launch]
+        drafting, continued = sum(c.drafting for c in counts), sum(c.continued for c in counts)
+        baseline = isinstance(evidence.arm(launch), BaselineArm)
+        if baseline and drafting:
+            message = f"{drafting} answers of the baseline count verify rounds: the server speculates"
+        elif not baseline and continued and not drafting:
+            message = f"no answer of {launch.arm} counts a verify round: the server does not speculate"
+        else:
+            continue
+        hint = "compare the launch command with what the server says it was started with"
+        yield about_launch(launch, Code.WRONG_SERVER, Severity.INVALID, message, hint)
+
+
+def unfair_flags(evidence: Evidence) -> Iterator[Doubt]:
+    """A flag that nobody asked to differ voids the arm's comparison."""
+    for difference in evidence.analysis.flag_differences:
+        if difference.flag_class is FlagClass.UNFAIR:
+            yield about_arm(
+                difference.arm,
+                Code.UNFAIR_FLAG,
+                Severity.DOUBT if _pool_is_ample(difference, evidence) else Severity.INVALID,
+                f"{difference.flag} is {difference.arm_value} on {difference.arm} and {difference.baseline_value} on "
+                f"{difference.baseline}",
+                f"state {difference.flag} for every arm, or declare the difference under the arm's `server`",
+            )
+
+
+def _pool_is_ample(difference: FlagDifference, evidence: Evidence) -> bool:
+    """Whether the smaller KV pool holds every request at full length, so that its size cannot have mattered."""
+    if difference.flag != KV_CAPACITY:
+        return False
+    sizes = (difference.arm_value, difference.baseline_value)
+    needed = max(evidence.spec.load.concurrency) * evidence.spec.server.context_length
+    return all(size.isdigit() and int(size) >= needed for size in sizes)
+
+
+def adaptive_in_force(evidence: Evidence) -> Iterator[Doubt]:
+    """SGLang drops adaptive mode silently when another flag does not go with it."""
+    for launch in evidence.facts.launches:
+        if not isinstance(evidence.arm(launch), AdaptiveArm) or launch.server_info is None:
+            continue
+        if not effective_config(launch.server_info).get("speculative_adaptive"):
+            message = "the server reports that adaptive mode is off"
+            hint = "read the start of its log for the flag that switched it off"
+            yield about_launch(launch, Code.ADAPTIVE_NOT_IN_FORCE, Severity.INVALID, message, hint)
+    for use in evidence.analysis.adaptive:
+        if use.concurrency is None and use.switches == 0:
+            message = f"the controller never left K={use.depths[0].depth} in {use.iterations} iterations"
+            hint = "a longer run, or prompts of several classes, would give it something to adapt to"
+            launch = evidence.launches[use.launch]
+            yield about_launch(launch, Code.ADAPTIVE_NOT_IN_FORCE, Severity.DOUBT, message, hint)
+
+
+def late_standin(evidence: Evidence) -> Iterator[Doubt]:
+    """A simulated iteration that ends late was slowed down by this host, not by the world."""
+    for launch, config in evidence.configs():
+        standin = config.get("standin")
+        if standin is None:
+            continue
+        iterations, late = standin["iterations"], standin["late"]
+        if late > MAX_LATE_SHARE * iterations:
+            yield about_launch(
+                launch,
+                Code.LATE_STANDIN,
+                Severity.INVALID,
+                f"{late} of {iterations} simulated iterations ended late; {MAX_LATE_SHARE:.0%} is the limit",
+                "leave the host alone while a simulated run measures, or choose a slower world",
+            )
