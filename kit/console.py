@@ -12,33 +12,41 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-__all__ = ["Progress", "progress", "say"]
+__all__ = ["Progress", "progress"]
 
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @dataclass(slots=True)
 class Progress:
-    """Where a run stands. Without a terminal every call is silent."""
+    """How a run goes: a bar on a terminal, and plain lines everywhere."""
 
-    _bar: tuple[RichProgress, TaskID] | None = None
+    _bar: RichProgress | None = None
+    _task: TaskID | None = None
+
+    def expect(self, requests: int) -> None:
+        """So many requests will be sent."""
+        if self._bar is not None:
+            self._task = self._bar.add_task("starting", total=requests)
 
     def step(self, what: str) -> None:
         """Now doing `what`: an arm and a concurrency."""
-        if self._bar is not None:
-            bar, task = self._bar
-            bar.update(task, description=escape(what))
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=escape(what))
 
     def advance(self) -> None:
         """One more request has ended."""
-        if self._bar is not None:
-            bar, task = self._bar
-            bar.advance(task)
+        if self._bar is not None and self._task is not None:
+            self._bar.advance(self._task)
+
+    def say(self, message: str) -> None:
+        """One line on stderr; markup in it is shown, not obeyed."""
+        _console.print(escape(message))
 
 
 @contextmanager
-def progress(total: int, *, wanted: bool = True) -> Iterator[Progress]:
-    """A bar over `total` requests while the block runs, if `wanted` and stderr is a terminal."""
+def progress(*, wanted: bool = True) -> Iterator[Progress]:
+    """Progress while the block runs, with a bar if `wanted` and stderr is a terminal."""
     if not wanted or not sys.stderr.isatty():
         yield Progress()
         return
@@ -52,9 +60,4 @@ def progress(total: int, *, wanted: bool = True) -> Iterator[Progress]:
         TimeRemainingColumn(),
     )
     with RichProgress(*columns, console=_console, transient=True) as bar:
-        yield Progress((bar, bar.add_task("starting", total=total)))
-
-
-def say(message: str) -> None:
-    """One line on stderr; markup in it is shown, not obeyed."""
-    _console.print(escape(message))
+        yield Progress(bar)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -25,15 +25,14 @@ class _OneLineErrors(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise _failure(Interrupted("stopped")) from None
+            _end(ctx, Interrupted("stopped"))
         except SpeckitError as error:
-            raise _failure(error) from error
+            _end(ctx, error)
 
 
-def _failure(error: SpeckitError) -> click.ClickException:
-    failure = click.ClickException(str(error))
-    failure.exit_code = error.exit_code
-    return failure
+def _end(ctx: click.Context, error: SpeckitError) -> NoReturn:
+    click.echo(f"Error: {error}", err=True)
+    ctx.exit(error.exit_code)
 
 
 @click.group(cls=_OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})

@@ -19,7 +19,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 spec_argument = click.argument("spec", type=click.Path(path_type=Path))
 
 
-class _Listed(click.ParamType):
+class _Listed(click.ParamType[tuple[Any, ...]]):
     """A comma-separated list."""
 
     name = "LIST"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from kit.cli.options import json_option, print_json, selected, selection_options, spec_argument
+from kit.console import progress
 from kit.pipeline import newest_run, published, run_files, run_spec
+from kit.records import Launch, RunFacts
 from kit.report import summary, verdict_data
 from kit.store import read_run
 
@@ -40,7 +43,8 @@ def run(  # noqa: PLR0913
     speckit run specs/quickstart.yaml
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    path = run_spec(spec, out=out, selection=selected(arms, levels, blocks), show_progress=not no_progress)
+    with progress(wanted=not no_progress) as watcher:
+        path = run_spec(spec, out=out, selection=selected(arms, levels, blocks), watcher=watcher)
     _publish(path, reports, as_json)
 
 
@@ -76,10 +80,16 @@ def list_runs(folder: Path, as_json: bool) -> None:
     speckit list
     """
     rows = [
-        {"file": str(path), "run": header.run_id, "spec": header.spec_name, "origin": header.origin.value,
-         "created": header.created_utc, "spec_hash": header.spec_hash}
+        {
+            "file": str(path),
+            "run": header.run_id,
+            "spec": header.spec_name,
+            "origin": header.origin.value,
+            "created": header.created_utc,
+            "spec_hash": header.spec_hash,
+        }
         for path, header in run_files(folder)
-    ]  # fmt: skip
+    ]
     if as_json:
         print_json({"schema_version": 1, "runs": rows})
     for row in rows if not as_json else ():
@@ -96,21 +106,46 @@ def show(run_file: Path, as_json: bool) -> None:
     speckit show results/20261129-120000-abcdef.duckdb
     """
     facts = read_run(run_file)
-    launches = [
-        {"launch": launch.launch, "block": launch.block + 1, "arm": launch.arm, "role": launch.role.value,
-         "status": launch.status.value, "startup_s": launch.startup_s, "failure": launch.failure,
-         "cells": [cell.concurrency for cell in facts.cells if cell.launch == launch.launch]}
-        for launch in facts.launches
-    ]  # fmt: skip
-    header = facts.header
     if as_json:
-        print_json({"schema_version": 1, "run": header.run_id, "spec": header.spec_name, "origin": header.origin.value,
-                    "requests": len(facts.requests), "rounds": len(facts.trace.rounds), "launches": launches})  # fmt: skip
-        return
-    click.echo(f"{header.run_id}  {header.spec_name}  {header.origin.value}  {header.created_utc}")
-    click.echo(f"{len(facts.requests):,} requests, {len(facts.trace.rounds):,} traced rounds")
-    for row in launches:
-        cells = ", ".join(str(level) for level in row["cells"]) or "none"
-        click.echo(f"{row['launch']:>4}  {row['arm']:<20} {row['role']:<9} {row['status']:<11} concurrency {cells}")
-        if row["failure"]:
-            click.echo(f"      {row['failure']}")
+        print_json(_contents(facts))
+    else:
+        click.echo("\n".join(_lines(facts)))
+
+
+def _contents(facts: RunFacts) -> dict[str, object]:
+    return {
+        "schema_version": 1,
+        "run": facts.header.run_id,
+        "spec": facts.header.spec_name,
+        "origin": facts.header.origin.value,
+        "requests": len(facts.requests),
+        "rounds": len(facts.trace.rounds),
+        "launches": [
+            {
+                "launch": launch.launch,
+                "block": launch.block,
+                "arm": launch.arm,
+                "role": launch.role.value,
+                "status": launch.status.value,
+                "startup_s": launch.startup_s,
+                "failure": launch.failure,
+                "concurrency": _levels(facts, launch),
+            }
+            for launch in facts.launches
+        ],
+    }
+
+
+def _lines(facts: RunFacts) -> Iterator[str]:
+    header = facts.header
+    yield f"{header.run_id}  {header.spec_name}  {header.origin.value}  {header.created_utc}"
+    yield f"{len(facts.requests):,} requests, {len(facts.trace.rounds):,} traced rounds"
+    for launch in facts.launches:
+        levels = ", ".join(map(str, _levels(facts, launch))) or "none"
+        yield f"{launch.launch:>4}  {launch.arm:<20} {launch.role:<9} {launch.status:<11} concurrency {levels}"
+        if launch.failure:
+            yield f"      {launch.failure}"
+
+
+def _levels(facts: RunFacts, launch: Launch) -> list[int]:
+    return [cell.concurrency for cell in facts.cells if cell.launch == launch.launch]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kit import __version__
 from kit.importers.capture import import_capture
-from kit.pipeline.measure import Experiment, measure
+from kit.pipeline.measure import Experiment, Watcher, measure
 from kit.pipeline.preview import Preview, preview
 from kit.pipeline.run_files import newest_run, run_files
 from kit.pipeline.truth import simulated_truth
@@ -20,17 +20,17 @@ from kit.spec import RULES_VERSION, expanded_json
 from kit.store import read_run, write_facts
 from kit.verdict import Verdict, judge
 
-__all__ = ["Preview", "import_run", "judged", "newest_run", "preview", "published", "run_files", "run_spec"]
+__all__ = ["Preview", "Watcher", "import_run", "judged", "newest_run", "preview", "published", "run_files", "run_spec"]
 
 
-def run_spec(source: Path, *, out: Path | None, selection: Selection, show_progress: bool = True) -> Path:
+def run_spec(source: Path, *, out: Path | None, selection: Selection, watcher: Watcher) -> Path:
     """Measure the spec in `source`; the path of the run file, by default results/<run id>.duckdb."""
     planned = preview(source, selection)
     runtime = runtime_for(planned.spec)
     header = _header(planned, source, runtime.origin)
     path = out or Path("results") / f"{header.run_id}.duckdb"
     experiment = Experiment(planned.spec, planned.prompts, planned.plan, runtime, header, path)
-    measure(experiment, show_progress=show_progress)
+    measure(experiment, watcher=watcher)
     return path
 
 

@@ -9,8 +9,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
-from kit.console import Progress, progress, say
 from kit.errors import Interrupted, ServerError
 from kit.importers.trace_tail import TraceTail
 from kit.load import Exchange, Job, Prompt, Prompts, drive, to_record
@@ -21,9 +21,25 @@ from kit.sglang import adaptive_config_text, generate_payload, identity_problem,
 from kit.spec import Arm, BaselineArm, Spec
 from kit.store import add_cell, add_launch, add_repetition, create_run
 
-__all__ = ["Experiment", "measure"]
+__all__ = ["Experiment", "Watcher", "measure"]
 
 _STARTS_BEFORE_GIVING_UP = 3
+
+
+class Watcher(Protocol):
+    """Whoever wants to know how a measurement goes. Every call is cheap; nothing waits for an answer."""
+
+    def expect(self, requests: int) -> None:
+        """So many requests will be sent."""
+
+    def step(self, what: str) -> None:
+        """Now doing `what`: an arm and a concurrency."""
+
+    def advance(self) -> None:
+        """One more request has ended."""
+
+    def say(self, message: str) -> None:
+        """Something the user should read now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +69,10 @@ class _Session:
     block: tuple[Prompt, ...]
     endpoint: Endpoint
     trace: TraceTail
-    bar: Progress
+    watcher: Watcher
 
 
-def measure(experiment: Experiment, *, show_progress: bool = True) -> None:
+def measure(experiment: Experiment, *, watcher: Watcher) -> None:
     """Run the whole plan into the run file. A launch that fails is stored and the next one is tried.
 
     Raises Interrupted when the user stops it (finished repetitions are kept) and ServerError when no launch worked.
@@ -66,13 +82,13 @@ def measure(experiment: Experiment, *, show_progress: bool = True) -> None:
     total = sum(cell.requests + cell.warmup_requests for launch in launches for cell in launch.cells)
     failures: Counter[str] = Counter()
     started = time.monotonic()
-    with progress(total, wanted=show_progress) as bar:
-        for ordinal, planned in enumerate(launches):
-            if _over_budget(experiment.spec, started):
-                say(f"the budget is spent; {len(launches) - ordinal} launches are left out")
-                break
-            if failures[planned.arm] < _STARTS_BEFORE_GIVING_UP:
-                failures[planned.arm] += not _run_launch(experiment, ordinal, planned, bar)
+    watcher.expect(total)
+    for ordinal, planned in enumerate(launches):
+        if _over_budget(experiment.spec, started):
+            watcher.say(f"the budget is spent; {len(launches) - ordinal} launches are left out")
+            break
+        if failures[planned.arm] < _STARTS_BEFORE_GIVING_UP:
+            failures[planned.arm] += not _run_launch(experiment, ordinal, planned, watcher)
     shutil.rmtree(experiment.work, ignore_errors=True)
     if failures.total() >= len(launches):
         raise ServerError(f"no launch worked; `speckit show {experiment.out}` lists why")
@@ -82,7 +98,7 @@ def _over_budget(spec: Spec, started: float) -> bool:
     return spec.budget.minutes is not None and time.monotonic() - started > spec.budget.minutes * 60
 
 
-def _run_launch(experiment: Experiment, ordinal: int, planned: PlannedLaunch, bar: Progress) -> bool:
+def _run_launch(experiment: Experiment, ordinal: int, planned: PlannedLaunch, watcher: Watcher) -> bool:
     """Start, load and stop one server; whether it worked. Its log is stored however it ends."""
     arm = experiment.spec.arm(planned.arm)
     order = _order(experiment, ordinal, arm)
@@ -97,11 +113,11 @@ def _run_launch(experiment: Experiment, ordinal: int, planned: PlannedLaunch, ba
         started_utc=_now(),
         status=LaunchStatus.INTERRUPTED,
     )
-    bar.step(f"{planned.arm}: starting")
+    watcher.step(f"{planned.arm}: starting")
     try:
-        launch = _serve(experiment, launch, planned, server, bar)
+        launch = _serve(experiment, launch, planned, server, watcher)
     except ServerError as error:
-        say(f"launch {ordinal} ({planned.arm}): {error}")
+        watcher.say(f"launch {ordinal} ({planned.arm}): {error}")
         launch = replace(launch, status=LaunchStatus.FAILED, failure=str(error))
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise Interrupted(
@@ -128,7 +144,7 @@ def _order(experiment: Experiment, ordinal: int, arm: Arm) -> Order:
     )
 
 
-def _serve(experiment: Experiment, launch: Launch, planned: PlannedLaunch, server: Server, bar: Progress) -> Launch:
+def _serve(experiment: Experiment, launch: Launch, planned: PlannedLaunch, server: Server, watcher: Watcher) -> Launch:
     """The launch after every cell of it has been measured."""
     endpoint = server.start()
     arm = experiment.spec.arm(planned.arm)
@@ -138,7 +154,7 @@ def _serve(experiment: Experiment, launch: Launch, planned: PlannedLaunch, serve
     launch = replace(launch, command=endpoint.command, startup_s=endpoint.startup_s, server_info=info)
     add_launch(experiment.out, launch)
     block = experiment.prompts.part(planned.block, experiment.spec.design.blocks)
-    session = _Session(experiment, launch, arm, block, endpoint, TraceTail(endpoint.trace, launch.launch), bar)
+    session = _Session(experiment, launch, arm, block, endpoint, TraceTail(endpoint.trace, launch.launch), watcher)
     for position, cell in enumerate(planned.cells):
         _measure_cell(session, cell, position)
     return replace(launch, status=LaunchStatus.COMPLETED, server_info=server_info(endpoint.base_url))
@@ -148,7 +164,7 @@ def _measure_cell(session: _Session, planned: PlannedCell, position: int) -> Non
     """Warm up with exactly the measured shape, then time; caches are emptied before each."""
     cell = Cell(session.launch.launch * 1000 + position, session.launch.launch, planned.concurrency, position)
     add_cell(session.experiment.out, cell)
-    session.bar.step(f"{session.arm.name} at concurrency {planned.concurrency}")
+    session.watcher.step(f"{session.arm.name} at concurrency {planned.concurrency}")
     _repeat(session, cell, Phase.WARMUP, session.block[-planned.warmup_requests :])
     _repeat(session, cell, Phase.TIMED, session.block[: planned.requests])
 
@@ -164,7 +180,7 @@ def _repeat(session: _Session, cell: Cell, phase: Phase, prompts: tuple[Prompt, 
             _jobs(session, cell, phase, prompts),
             concurrency=cell.concurrency,
             timeout_s=session.experiment.spec.load.request_timeout_s,
-            on_done=session.bar.advance,
+            on_done=session.watcher.advance,
         )
     )
     ended_ns = time.monotonic_ns()

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from kit.diagnosis import diagnose
 from kit.errors import ServerError
@@ -111,7 +112,7 @@ def _free_port() -> int:
 
 
 def _signal_group(group: int, stop_signal: int) -> bool:
-    """Whether the group still had a process to signal; 0 only asks."""
+    """Whether the group still had a process to signal."""
     try:
         os.killpg(group, stop_signal)
     except ProcessLookupError:
@@ -124,7 +125,16 @@ def _gone(process: subprocess.Popen[bytes], *, within: Seconds) -> bool:
     until = time.monotonic() + within
     while time.monotonic() < until:
         process.poll()
-        if not _signal_group(process.pid, 0):
+        if not any(_runs_in(process.pid, entry) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
             return True
         time.sleep(0.02)
     return False
+
+
+def _runs_in(group: int, entry: Path) -> bool:
+    """Whether that process belongs to `group` and runs. Orphans stay zombies where process 1 does not reap them."""
+    try:
+        state, _, pgrp = (entry / "stat").read_text(encoding="ascii", errors="replace").rsplit(")", 1)[1].split()[:3]
+    except OSError:
+        return False
+    return int(pgrp) == group and state != "Z"
