@@ -1,5 +1,6 @@
 """The decision table: facts, doubts and the spec's rule in, words out. Pure."""
 
+from kit.verdict.judge import judge
 from kit.verdict.results import (
     VERDICT_VERSION,
     ArmVerdict,
@@ -38,4 +39,5 @@ __all__ = [
     "TrueThroughput",
     "Verdict",
     "WhatRan",
+    "judge",
 ]

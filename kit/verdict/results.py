@@ -77,12 +77,17 @@ class LosslessWord(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ComparisonVerdict:
-    """A comparison and its word. `p_adjusted` is Holm-adjusted unless the spec named a candidate."""
+    """A comparison and its word; `reason` says why it is inconclusive.
+
+    `p_adjusted` is Holm-adjusted over arms x levels, except for a candidate that the spec named. `tolerable` says
+    whether the whole interval stays above the largest loss that the spec tolerates; None where it names none.
+    """
 
     comparison: Comparison
     word: SpeedWord
     p_adjusted: float | None
     reason: str | None
+    tolerable: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +155,15 @@ class GateSection:
 class LosslessRow:
     """Outputs of one arm at one concurrency, held against the baseline's disagreement with itself.
 
-    `control` names which comparison served; `hard_upper` bounds the share of hard divergences, one-sided 95 %.
+    `control` is the comparison of the baseline with itself that served, None when there is none; `p_excess` is the
+    one-sided Fisher p of diverging more often than it. `unresolved` divergences lack a margin; `hard_upper` bounds the
+    share of hard ones, one-sided 95 %.
     """
 
     outputs: Losslessness
     word: LosslessWord
     reason: str
-    control_prompts: int | None
-    control_diverged: int | None
+    control: Losslessness | None
     p_excess: float | None
     hard: int
     unresolved: int

@@ -1,0 +1,151 @@
+"""What stands beside the answer: the flags of the first line, the limits, and what was not measured and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from kit.analysis import Analysis, Speed
+from kit.checks import Evidence, registered_in_time
+from kit.records import LaunchStatus, Origin
+from kit.spec import AdaptiveArm, Eagle3Arm, Spec
+from kit.stats import Estimate
+from kit.verdict.gate import gate_failed
+from kit.verdict.results import Heading, LosslessnessSection, NotMeasured
+
+__all__ = ["headings", "limits", "not_measured"]
+
+MIN_BLOCKS = 3
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_ORIGINS = {
+    Origin.SIMULATED: Heading.SIMULATED,
+    Origin.IMPORTED: Heading.IMPORTED,
+    Origin.ATTACHED: Heading.ATTACHED,
+}
+
+
+def headings(evidence: Evidence) -> tuple[Heading, ...]:
+    """The flags that hold, in the order in which they are printed."""
+    origin = evidence.facts.header.origin
+    holds = {
+        **{heading: origin is one for one, heading in _ORIGINS.items()},
+        Heading.PARTIAL: _partial(evidence),
+        Heading.NOT_PINNED: origin is not Origin.SIMULATED and not _pinned(evidence.spec),
+        Heading.NOT_PRE_REGISTERED: not registered_in_time(evidence),
+        Heading.GATE_FAILED: gate_failed(evidence.analysis.gates),
+    }
+    return tuple(heading for heading in Heading if holds[heading])
+
+
+def _partial(evidence: Evidence) -> bool:
+    """Whether less was measured than the spec asks for, or too little to carry an interval."""
+    spec, facts = evidence.spec, evidence.facts
+    measured = {(cell.arm, cell.concurrency) for cell in evidence.analysis.cells}
+    planned = {(arm.name, level) for arm in spec.arms for level in spec.load.concurrency}
+    blocks = min(evidence.measured_blocks(arm.name) for arm in spec.arms)
+    return (
+        blocks < max(spec.design.blocks, MIN_BLOCKS)
+        or not planned <= measured
+        or any(launch.status is not LaunchStatus.COMPLETED for launch in facts.launches)
+        or any(declaration.startswith("PARTIAL") for declaration in facts.header.declarations)
+    )
+
+
+def _pinned(spec: Spec) -> bool:
+    """Whether target and draft are fixed to a commit; a branch name is not."""
+    revisions = [spec.models.target.revision, spec.models.draft.revision if spec.models.draft else None]
+    wanted = revisions if spec.models.draft else revisions[:1]
+    return all(revision is not None and _COMMIT.fullmatch(revision) for revision in wanted)
+
+
+def limits(spec: Spec, origin: Origin) -> tuple[str, ...]:
+    """What the numbers do not say, whatever they are."""
+    return tuple(_limits(spec, origin))
+
+
+def _limits(spec: Spec, origin: Origin) -> Iterator[str]:
+    yield "The answer holds for this host, this model pair, this load and these flags; nothing was varied but the arm."
+    yield f"Throughput is that of a closed loop with {spec.load.waves} waves a level; open arrivals behave differently."
+    if origin is Origin.SIMULATED:
+        yield "A simulated world shows that the procedure works; it says nothing about any GPU."
+    if origin is Origin.IMPORTED:
+        yield "An imported capture was not made under these rules; its speeds are shown and not judged."
+    if origin is Origin.ATTACHED:
+        yield "Attached servers were not started by the kit; what they share the host with is not known."
+    if spec.workload.ignore_eos:
+        yield "Generation ran past the end of the answer, where text repeats and drafts are accepted more easily."
+    else:
+        yield "Drafts after the end of an answer count in its last round, which the histogram does not tell apart."
+    if any(isinstance(arm, AdaptiveArm) for arm in spec.arms):
+        yield "Under an adaptive K acceptance at depth is only bounded: what a shallow round never proposed is unknown."
+    if any(isinstance(arm, Eagle3Arm) and arm.topk > 1 for arm in spec.arms):
+        yield "For a tree, S_k is the share of rounds that reached depth k; it cannot be held against a chain's."
+
+
+def not_measured(evidence: Evidence, speed: Speed, outputs: LosslessnessSection) -> tuple[NotMeasured, ...]:
+    """What a reader may look for in vain, each with its reason."""
+    return tuple(
+        (
+            *_of_cells(evidence.analysis),
+            *_of_speed(evidence.spec, speed),
+            *_of_gates(evidence.analysis),
+            *_of_outputs(outputs),
+        )
+    )
+
+
+def _of_cells(analysis: Analysis) -> Iterator[NotMeasured]:
+    """Quantities that no cell has."""
+    cells = analysis.cells
+    if not cells:
+        yield NotMeasured("anything", "no repetition was finished")
+        return
+    for what, estimates in (
+        ("throughput in the steady window", [cell.throughput_window for cell in cells]),
+        ("throughput over the full run", [cell.throughput_full_run for cell in cells]),
+    ):
+        if all(estimate.point is None for estimate in estimates):
+            yield NotMeasured(what, _first_reason(estimates))
+    for what, distributions in (
+        ("time to first token", [cell.ttft_s for cell in cells]),
+        ("time per output token", [cell.tpot_s for cell in cells]),
+        ("end-to-end latency", [cell.e2e_latency_s for cell in cells]),
+    ):
+        if all(distribution.n == 0 for distribution in distributions):
+            yield NotMeasured(what, distributions[0].reason or "nothing was timed")
+
+
+def _of_speed(spec: Spec, speed: Speed) -> Iterator[NotMeasured]:
+    for crossing in speed.crossovers:
+        if crossing.concurrency.point is None:
+            yield NotMeasured(f"crossover of {crossing.arm}", crossing.concurrency.reason or "")
+    for one in speed.saturation:
+        if one.saturation.fit is None:
+            yield NotMeasured(f"saturation of {one.arm}", one.saturation.x_max.reason or "")
+    if not speed.aa_speed:
+        reason = "the control launches gave no cell" if spec.design.aa_speed else "design.aa_speed is off"
+        yield NotMeasured("noise floor of speed (aa_speed)", reason)
+    if not speed.closing:
+        reason = "the closing launch gave no cell" if spec.design.closing_baseline else "design.closing_baseline is off"
+        yield NotMeasured("drift over the run", reason)
+
+
+def _of_gates(analysis: Analysis) -> Iterator[NotMeasured]:
+    gates = analysis.gates
+    if not gates.v1.cells:
+        yield NotMeasured("gate v1", gates.v1.reason or "")
+    if not gates.v2.cells:
+        yield NotMeasured("gate v2", gates.v2.reason or "")
+    yield NotMeasured("oracle of the best draft length", f"curve oracle: {gates.reading.curve_oracle.value}")
+
+
+def _of_outputs(outputs: LosslessnessSection) -> Iterator[NotMeasured]:
+    if any(row.unresolved for row in outputs.rows):
+        reason = "nobody recorded the two best log-probabilities where outputs part"
+        yield NotMeasured("ties told from violations", reason)
+    if outputs.rows and not outputs.aa_tokens:
+        yield NotMeasured("the baseline's divergence from itself (aa_tokens)", "it ran at one concurrency only")
+
+
+def _first_reason(estimates: Sequence[Estimate]) -> str:
+    return next((estimate.reason for estimate in estimates if estimate.reason), "")

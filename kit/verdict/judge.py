@@ -1,0 +1,53 @@
+"""Facts to verdict, on one screen: analysis, doubts, numbers from what is left, words by the rule of the spec."""
+
+from __future__ import annotations
+
+from kit.analysis import analyse, compare_speed
+from kit.checks import CellState, cell_states, check_run, evidence_of
+from kit.records import RunFacts
+from kit.verdict.answer import answer
+from kit.verdict.caveats import headings, limits, not_measured
+from kit.verdict.gate import gate_section
+from kit.verdict.outputs import losslessness_section
+from kit.verdict.ran import what_ran
+from kit.verdict.results import VERDICT_VERSION, DoubtsSection, Verdict
+from kit.verdict.speed import speed_section
+
+__all__ = ["judge"]
+
+
+def judge(facts: RunFacts) -> Verdict:
+    """The verdict on a run, by the rules that its spec fixed; the same facts always give the same verdict."""
+    analysis = analyse(facts)
+    evidence = evidence_of(facts, analysis)
+    doubts = check_run(facts, analysis)
+    states = cell_states(analysis.cells, doubts)
+    valid = frozenset(state.cell for state in states if state.state is CellState.VALID)
+    spec = evidence.spec
+    speed = compare_speed(spec, analysis.cells, valid=valid)
+    words = speed_section(facts, spec, cells=analysis.cells, speed=speed, states=states)
+    outputs = losslessness_section(spec, analysis.losslessness)
+    return Verdict(
+        version=VERDICT_VERSION,
+        title=spec.title,
+        question=spec.question,
+        answer=answer(facts.header.origin, words.arms, outputs, states),
+        headings=headings(evidence),
+        speed=words,
+        gate=gate_section(analysis.gates),
+        losslessness=outputs,
+        saturation=speed.saturation,
+        acceptance=analysis.acceptance,
+        adaptive=analysis.adaptive,
+        doubts=DoubtsSection(
+            cells=states,
+            doubts=doubts,
+            identities=tuple(one for one in analysis.identities if one.failures),
+            reconciliation=analysis.reconciliation,
+            traces=analysis.traces,
+            flag_differences=analysis.flag_differences,
+        ),
+        what_ran=what_ran(facts, spec, analysis),
+        limits=limits(spec, facts.header.origin),
+        not_measured=not_measured(evidence, speed, outputs),
+    )

@@ -1,0 +1,96 @@
+"""What ran, as data: enough to repeat the run, or to refuse a comparison with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kit.analysis import Analysis
+from kit.records import Launch, RunFacts
+from kit.sglang import effective_config
+from kit.spec import Spec
+from kit.verdict.results import LaunchRow, Named, WhatRan
+
+__all__ = ["what_ran"]
+
+# Facts of the host that have their own place in the verdict.
+_ELSEWHERE = ("simulated_truth",)
+
+
+def what_ran(facts: RunFacts, spec: Spec, analysis: Analysis) -> WhatRan:
+    """Identity of the run, its models, engine, host and launches."""
+    header = facts.header
+    return WhatRan(
+        origin=header.origin,
+        run_id=header.run_id,
+        spec_name=header.spec_name,
+        spec_hash=header.spec_hash,
+        workload_hash=header.workload_hash,
+        rules_version=header.rules_version,
+        kit_version=header.kit_version,
+        created_utc=header.created_utc,
+        spec_commit=header.spec_commit,
+        spec_committed_utc=header.spec_committed_utc,
+        declarations=header.declarations,
+        models=tuple(_models(spec)),
+        engine=tuple(_engine(facts, spec)),
+        host=tuple(_flat({k: v for k, v in header.host.items() if k not in _ELSEWHERE})),
+        arms=analysis.arms,
+        launches=tuple(_row(launch) for launch in facts.launches),
+        iteration_times=analysis.iteration_times,
+    )
+
+
+def _models(spec: Spec) -> Iterator[Named]:
+    for role, model in (("target", spec.models.target), ("draft", spec.models.draft)):
+        if model is not None:
+            yield Named(role, model.path)
+            yield Named(f"{role} revision", model.revision or "not stated")
+            if model.quantization is not None:
+                yield Named(f"{role} quantization", model.quantization)
+    yield Named("dtype", spec.models.target.dtype)
+
+
+def _engine(facts: RunFacts, spec: Spec) -> Iterator[Named]:
+    versions = sorted(
+        {
+            str(effective_config(launch.server_info).get("version"))
+            for launch in facts.launches
+            if launch.server_info is not None
+        }
+    )
+    yield Named("runtime", spec.engine.runtime)
+    yield Named("SGLang, asked for", spec.engine.sglang)
+    yield Named("SGLang, answered", ", ".join(versions) or "nobody said")
+    for name, value in (("image", spec.engine.image), ("world", spec.engine.world)):
+        if value is not None:
+            yield Named(name, value)
+    yield Named("attention backend", spec.server.attention_backend)
+    yield Named("page size", str(spec.server.page_size))
+    yield Named("max running requests", str(spec.server.max_running_requests))
+    yield Named("tensor-parallel size", str(spec.server.tensor_parallel_size))
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[Named]:
+    """Leaves of a nested mapping under dotted names; whatever is no plain text is shown as JSON."""
+    for key, item in value.items():
+        if isinstance(item, Mapping) and item:
+            yield from _flat(item, f"{prefix}{key}.")
+        elif item is not None:
+            yield Named(f"{prefix}{key}", item if isinstance(item, str) else json.dumps(item, default=str))
+
+
+def _row(launch: Launch) -> LaunchRow:
+    return LaunchRow(
+        launch=launch.launch,
+        block=launch.block,
+        position=launch.position,
+        arm=launch.arm,
+        role=launch.role,
+        status=launch.status,
+        started_utc=launch.started_utc,
+        startup_s=launch.startup_s,
+        command=launch.command,
+        failure=launch.failure,
+    )
