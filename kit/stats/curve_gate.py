@@ -154,7 +154,7 @@ def _differences(
             yield _Difference(C, K_a, K_b, k, *measured)
 
 
-def _bootstrapped(draws: FloatArray, prompts: int, alpha: float) -> tuple[Estimate, float | None, None]:
+def _bootstrapped(draws: FloatArray, prompts: int, alpha: float) -> tuple[Estimate, float | None, int | None]:
     interval = percentile_interval(draws[1:], level=1 - 2 * alpha)
     method, reason = "paired stratified cluster bootstrap over prompts", "some resamples held no rounds"
     if interval is None:

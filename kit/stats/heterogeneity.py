@@ -214,10 +214,11 @@ class _CorrelationTable:
         codes = stratum_codes(strata, clusters=len(values))[complete]
         values = values[complete]
         classes = int(codes.max(initial=0)) + 1
-        products = (values[:, :, None] * values[:, None, :]).reshape(len(values), -1)
+        products = (values[:, :, None] * values[:, None, :]).reshape(len(values), values.shape[1] ** 2)
         rows = np.hstack([np.ones((len(values), 1)), values, products])
-        spread_out = (rows[:, None, :] * np.equal.outer(codes, np.arange(classes))[..., None]).reshape(len(rows), -1)
-        sums = np.vstack([spread_out.sum(axis=0), resampled_sums(spread_out, resampling=resampling, strata=codes)])
+        by_class = rows[:, None, :] * np.equal.outer(codes, np.arange(classes))[..., None]
+        flat = by_class.reshape(len(rows), classes * rows.shape[1])
+        sums = np.vstack([flat.sum(axis=0), resampled_sums(flat, resampling=resampling, strata=codes)])
         return cls(sums.reshape(len(sums), classes, -1), values.shape[1], len(values))
 
     def estimate(self, statistic: Callable[[FloatArray], FloatArray], *, within: bool) -> Estimate:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -50,9 +52,9 @@ def test_a_curve_falls_and_adds_up_to_the_tokens_per_round(h: IntArray) -> None:
 
 
 @given(captures, st.randoms(use_true_random=False))
-def test_permuting_requests_changes_nothing(h: IntArray, random: object) -> None:
+def test_permuting_requests_changes_nothing(h: IntArray, random: Random) -> None:
     order = list(range(len(h)))
-    random.shuffle(order)  # type: ignore[attr-defined]
+    random.shuffle(order)
     strata = np.arange(len(h)) % 2
     first, second = survival_curve(h, strata=strata), survival_curve(h[order], strata=strata[order])
     for a, b in zip(first.survival, second.survival, strict=True):

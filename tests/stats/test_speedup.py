@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 import numpy as np
 import pytest
@@ -143,10 +144,10 @@ def test_a_set_that_reaches_the_end_of_the_sweep_is_open_there() -> None:
 
 
 @given(st.lists(st.floats(0.5, 2.0), min_size=3, max_size=6), st.randoms(use_true_random=False))
-def test_block_order_changes_nothing(ratios: list[float], random: object) -> None:
+def test_block_order_changes_nothing(ratios: list[float], random: Random) -> None:
     base = np.full(len(ratios), 100.0)
     shuffled = list(ratios)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     first, second = (ratio_estimate(base * r, b=base) for r in (ratios, shuffled))
     assert first.point == pytest.approx(second.point)
     assert first.interval is not None and second.interval is not None

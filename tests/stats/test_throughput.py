@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -63,13 +65,13 @@ spans = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1, 
 
 @given(spans, st.integers(1, 4), st.randoms(use_true_random=False))
 def test_the_order_of_requests_and_stamps_changes_nothing(
-    requests: list[tuple[int, int]], C: int, random: object
+    requests: list[tuple[int, int]], C: int, random: Random
 ) -> None:
     inflight = [[float(start), float(start + length)] for start, length in requests]
     stamps = [[float(end), 3.0] for _, end in inflight]
     first = window(inflight, tokens=stamps, C=C)
-    random.shuffle(inflight)  # type: ignore[attr-defined]
-    random.shuffle(stamps)  # type: ignore[attr-defined]
+    random.shuffle(inflight)
+    random.shuffle(stamps)
     assert window(inflight, tokens=stamps, C=C) == first
 
 
