@@ -196,7 +196,7 @@ def sweep_verdict(curve: RatioCurve, *, noise_threshold: float = 0.0, alpha: flo
     Dominance is an intersection-union claim: each level rejects at one-sided alpha, uncorrected. A crossover is a
     union claim: Holm over levels, some level won, some lost, all won below all lost.
     """
-    tests = level_tests(curve, noise_threshold=noise_threshold)
+    tests = level_tests(curve, noise_threshold=noise_threshold, level=1 - alpha)
     undecided = tuple(test.concurrency for test in tests if test.p_different >= alpha)
     word = _sweep_word(tests, alpha)
     return SweepVerdict(

@@ -82,18 +82,17 @@ class Reconciliation:
 
     @property
     def untrusted_share(self) -> Estimate:
-        """Share of requests dropped; it carries a reason, hence refuses the trace, above 5 %."""
+        """Share of requests whose trace is dropped."""
         if not len(self.trusted):
             return Estimate.missing("no request was traced", method="count")
         share = 1 - float(self.trusted.mean())
-        bare = "a count, not a sample"
-        reason = bare if share <= MAX_UNTRUSTED_SHARE else f"{share:.1%} of requests untrusted: trace refused"
-        return Estimate.bare(share, n=len(self.trusted), method="count", reason=reason)
+        return Estimate.bare(share, n=len(self.trusted), method="count", reason="every request was checked")
 
     @property
     def refused(self) -> bool:
-        """Whether so many requests are untrusted that the rest are no sample of the workload."""
-        return not len(self.trusted) or 1 - float(self.trusted.mean()) > MAX_UNTRUSTED_SHARE
+        """Whether so many requests are untrusted (5 %) that the rest are no sample of the workload."""
+        share = self.untrusted_share.point
+        return share is None or share > MAX_UNTRUSTED_SHARE
 
 
 def starts(accepted: Sequence[int]) -> list[int]:
@@ -137,30 +136,21 @@ def reconcile_rounds(
     hists has shape (requests, Kmax+1), completion_tokens (requests,). Four readings are tried in order: all rows,
     then without the last; each with K=0 rows outside bin 0, then inside.
     """
-    rows = _Rows(np.asarray(request, np.int64), np.asarray(active, np.int64), np.asarray(accepted, np.int64))
-    requests, depth = hists.shape[0], hists.shape[1] - 1
     tokens = np.asarray(completion_tokens, np.int64)
+    owner, depth, taken = (np.asarray(column, np.int64) for column in (request, active, accepted))
+    rows = _Rows(owner, depth, taken, requests=hists.shape[0], bins=hists.shape[1])
     same_length(request=rows.request, active=rows.active, accepted=rows.accepted)
     same_length(hists=hists, completion_tokens=tokens)
-    possible = rows.possible(requests, depth)
-    trusted, trailing = np.zeros(requests, bool), np.zeros(requests, bool)
-    counted = np.full(requests, -1, np.int64)
-    last = rows.is_last(requests)
-    for drop in (False, True):
-        used = ~last if drop else np.ones(len(last), bool)
-        plain = rows.counts(used & (rows.active == 0), requests, depth)[:, 0]
-        drafted = rows.counts(used & (rows.active > 0), requests, depth)
-        emitted = 1 + plain + drafted @ np.arange(1, depth + 2)
-        fits = possible & ~trusted & (tokens <= emitted) & (emitted <= tokens + depth)
-        outside = fits & (drafted == hists).all(axis=1)
-        drafted[:, 0] += plain
-        inside = fits & ~outside & (drafted == hists).all(axis=1)
-        counted[(outside | inside) & (plain > 0)] = 0
-        counted[inside & (plain > 0)] = 1
-        trusted |= outside | inside
-        trailing |= (outside | inside) & drop
-    keep = trusted[rows.request] & ~(last & trailing[rows.request])
-    return Reconciliation(trusted, trailing, counted, keep)
+    whole, plain = rows.reading(hists, tokens, rows.request >= 0)
+    is_last = rows.is_last()
+    without_last, plain_without = rows.reading(hists, tokens, ~is_last)
+    trailing = np.asarray(~whole.any(axis=0) & without_last.any(axis=0), bool)
+    outside, inside = np.where(trailing, without_last, whole)
+    trusted = np.asarray((outside | inside) & rows.possible(), bool)
+    k0_rows = trusted & np.where(trailing, plain_without, plain)
+    counted = np.where(k0_rows, np.where(outside, 0, 1), -1)
+    keep = trusted[owner] & ~(is_last & trailing[owner])
+    return Reconciliation(trusted, trusted & trailing, counted, keep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,20 +158,35 @@ class _Rows:
     request: IntArray
     active: IntArray
     accepted: IntArray
+    requests: int
+    bins: int
 
-    def possible(self, requests: int, depth: int) -> BoolArray:
-        wrong = (self.accepted < 0) | (self.accepted > self.active) | (self.active > depth)
-        possible: BoolArray = np.bincount(self.request[wrong], minlength=requests) == 0
-        return possible
+    def possible(self) -> BoolArray:
+        """Requests none of whose rows accepted more than its depth or went deeper than the histogram."""
+        wrong = (self.accepted < 0) | (self.accepted > self.active) | (self.active >= self.bins)
+        return np.asarray(np.bincount(self.request[wrong], minlength=self.requests) == 0, bool)
 
-    def is_last(self, requests: int) -> BoolArray:
-        position = np.full(requests, -1, np.int64)
+    def is_last(self) -> BoolArray:
+        """Rows that are the last of their request."""
+        position = np.full(self.requests, -1, np.int64)
         np.maximum.at(position, self.request, np.arange(len(self.request)))
         last = np.zeros(len(self.request), bool)
         last[position[position >= 0]] = True
         return last
 
-    def counts(self, chosen: BoolArray, requests: int, depth: int) -> IntArray:
+    def reading(self, hists: IntArray, tokens: IntArray, used: BoolArray) -> tuple[BoolArray, BoolArray]:
+        """Whether the used rows account for histogram and tokens, K=0 rows outside bin 0 or inside: (2, requests).
+
+        Second: which requests have K=0 rows at all.
+        """
+        plain = np.bincount(self.request[used & (self.active == 0)], minlength=self.requests)
+        drafted = used & (self.active > 0)
         # Impossible rows are clipped only to keep the index legal: their request is untrusted already.
-        cell = self.request[chosen] * (depth + 1) + np.clip(self.accepted[chosen], 0, depth)
-        return np.bincount(cell, minlength=requests * (depth + 1)).reshape(requests, depth + 1)
+        cell = self.request[drafted] * self.bins + np.clip(self.accepted[drafted], 0, self.bins - 1)
+        counts = np.bincount(cell, minlength=self.requests * self.bins).reshape(self.requests, self.bins)
+        overshoot = 1 + plain + counts @ np.arange(1, self.bins + 1) - tokens
+        fits = (overshoot >= 0) & (overshoot < self.bins)
+        outside = (counts == hists).all(axis=1)
+        counts[:, 0] += plain
+        inside = (counts == hists).all(axis=1)
+        return np.stack([fits & outside, fits & inside]), plain > 0

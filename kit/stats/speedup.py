@@ -133,16 +133,16 @@ def _half_width(d: FloatArray, level: float) -> float:
     return float(stats.t.ppf((1 + level) / 2, len(d) - 1) * d.std(ddof=1) / math.sqrt(len(d)))
 
 
-def level_tests(curve: RatioCurve, *, noise_threshold: float = 0.0) -> tuple[LevelTest, ...]:
-    """One test per concurrency against 1 + threshold and 1 - threshold."""
+def level_tests(curve: RatioCurve, *, noise_threshold: float = 0.0, level: float = 0.95) -> tuple[LevelTest, ...]:
+    """One test per concurrency against 1 + threshold and 1 - threshold; `level` is that of the intervals."""
     if not 0 <= noise_threshold < 1:
         raise StatsError(f"noise threshold {noise_threshold} is not a share below 1; 2 % is 0.02")
     columns = (column[~np.isnan(column)] for column in curve.log_ratio.T)
-    return tuple(_level_test(C, d, noise_threshold) for C, d in zip(curve.concurrency, columns, strict=True))
+    return tuple(_level_test(C, d, noise_threshold, level) for C, d in zip(curve.concurrency, columns, strict=True))
 
 
-def _level_test(concurrency: float, d: FloatArray, threshold: float) -> LevelTest:
-    ratio = log_mean(d).mapped(math.exp)
+def _level_test(concurrency: float, d: FloatArray, threshold: float, level: float) -> LevelTest:
+    ratio = log_mean(d, level=level).mapped(math.exp)
     if ratio.interval is None:
         return LevelTest(concurrency, ratio, 1.0, 1.0, 1.0)
     upper, lower = math.log1p(threshold), math.log1p(-threshold)
