@@ -26,6 +26,7 @@ __all__ = [
     "count",
     "decimals",
     "missing",
+    "probability",
     "sentence",
 ]
 
@@ -34,19 +35,20 @@ MISSING = "–"
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """How a quantity is printed: multiplied by `scale`, with `fewest` to `most` decimals."""
+    """How a quantity is printed: multiplied by `scale`, `digits` of the smallest point, `fewest` to `most` decimals."""
 
     symbol: str
     scale: float = 1.0
+    digits: int = 3
     fewest: int = 0
     most: int = 3
 
 
 COUNT = Unit("", most=0)
-PLAIN = Unit("", fewest=1)
-RATIO = Unit("", fewest=2)
+PLAIN = Unit("", digits=2, fewest=1)
+RATIO = Unit("", digits=2, fewest=2)
 SHARE = Unit("", fewest=3)  # probabilities and acceptance, where the third digit decides a gate
-PERCENT = Unit("%", scale=100.0, fewest=1)
+PERCENT = Unit("%", scale=100.0, fewest=1, most=2)
 SECONDS = Unit("s", fewest=1)
 MILLISECONDS = Unit("ms", scale=1000.0, fewest=1)
 TOKENS_PER_SECOND = Unit("tok/s", most=1)
@@ -73,11 +75,11 @@ class Reading:
 
 
 def decimals(readings: Iterable[Reading], *, unit: Unit) -> int:
-    """Decimals that show three digits of the smallest point and one of the narrowest interval's half-width."""
+    """Decimals that show the unit's digits of the smallest point and one of the narrowest interval's half-width."""
     needed = [unit.fewest]
     for reading in readings:
         if reading.point:
-            needed.append(3 - _digits_before_point(reading.point * unit.scale))
+            needed.append(unit.digits - _digits_before_point(reading.point * unit.scale))
         if reading.lo is not None and reading.hi is not None and reading.lo < reading.hi:
             # halved first: the distance between two finite ends may be infinite
             needed.append(1 - _digits_before_point((reading.hi / 2 - reading.lo / 2) * unit.scale))
@@ -95,6 +97,11 @@ def sentence(reading: Reading, *, unit: Unit) -> str:
     (text,) = aligned((reading,), unit=unit)
     point, space, rest = text.partition(" [")
     return f"{point} {unit.symbol}{space}{rest}" if unit.symbol and point != MISSING else text
+
+
+def probability(value: float) -> str:
+    """A p value with three decimals; "<0.001" below them, because no test shows a chance of nothing."""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def count(value: int) -> str:

@@ -23,6 +23,7 @@ from kit.format import (
     aligned,
     count,
     missing,
+    probability,
     sentence,
 )
 
@@ -43,7 +44,8 @@ def places(text: str) -> set[int]:
 
 
 def test_a_ratio_keeps_two_decimals() -> None:
-    assert aligned([Reading(1.2734, 1.1911, 1.3562)], unit=RATIO) == ("1.27 [1.19, 1.36]",)
+    column = [Reading(1.2734, 1.1911, 1.3562), Reading(0.7171, 0.6670, 0.7672)]
+    assert aligned(column, unit=RATIO) == ("1.27 [1.19, 1.36]", "0.72 [0.67, 0.77]")
 
 
 def test_a_narrow_interval_gets_the_digits_that_show_it() -> None:
@@ -75,6 +77,10 @@ def test_a_small_loss_is_never_minus_zero() -> None:
 
 def test_counts_have_thousands_separators() -> None:
     assert count(11535) == "11,535"
+
+
+def test_a_small_p_is_bounded_instead_of_zero() -> None:
+    assert [probability(p) for p in (0.0, 0.00021, 0.0312, 1.0)] == ["<0.001", "<0.001", "0.031", "1.000"]
 
 
 def test_a_missing_number_says_why() -> None:

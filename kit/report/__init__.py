@@ -3,6 +3,7 @@
 from kit.report.dump import verdict_json
 from kit.report.figures import Picture, pictures
 from kit.report.index import write_index
+from kit.report.metrics_page import metrics_page
 from kit.report.page import Extras, render
 from kit.report.summary import summary
 from kit.report.write import ReportPaths, folder_digest, write_report
@@ -12,6 +13,7 @@ __all__ = [
     "Picture",
     "ReportPaths",
     "folder_digest",
+    "metrics_page",
     "pictures",
     "render",
     "summary",

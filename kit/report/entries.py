@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kit.format import MISSING, Reading, Unit, aligned, count, sentence
 from kit.metrics import metric
-from kit.report.escape import code, text
+from kit.report.escape import code, prose
 from kit.report.table import Entry
 from kit.stats import Estimate
 
@@ -36,12 +36,12 @@ def points(values: Sequence[float | None], *, unit: Unit) -> tuple[str, ...]:
 def in_words(estimate: Estimate, *, unit: Unit) -> str:
     """An estimate inside a sentence, with its unit, its count, and its reason where one is due."""
     shown = sentence(reading(estimate), unit=unit)
-    return f"{shown} ({text(estimate.reason)})" if estimate.reason and estimate.interval is None else shown
+    return f"{shown} ({prose(estimate.reason)})" if estimate.reason and estimate.interval is None else shown
 
 
 def defined(tag: str) -> str:
     """How the metric of that tag is made, from the one table of metrics."""
-    return text(metric(tag).formula)
+    return prose(metric(tag).formula)
 
 
 def level_in_words(level: float) -> str:

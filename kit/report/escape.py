@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["clean", "code", "fence", "label", "paragraphs", "text"]
+__all__ = ["clean", "code", "fence", "label", "paragraphs", "prose", "text"]
 
 LONGEST = 600
 
@@ -24,8 +24,9 @@ _SPECIAL = re.compile(
     r"|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"  # inside a word an underscore is only itself
     r"|^\[|\[(?=\^)|\](?=[(\[:])"  # task, footnote, link; [1.19, 1.36] stays readable
 )
+_CODE_SPAN = re.compile(r"`([^`|\\]+)`")
 _BARE_BRACKET = re.compile(r"(?<!\\)([\[\]])")
-_LIST_MARK = re.compile(r"^(?:[-+=]|\d+(?=[.)]))")
+_BLOCK_START = re.compile(r"^(?:[-+](?= |$)|[-=](?=[-=]*$)|\d+(?=[.)](?: |$)))")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 
 
@@ -38,8 +39,13 @@ def clean(foreign: str, *, longest: int = LONGEST) -> str:
 
 def text(foreign: str, *, longest: int = LONGEST) -> str:
     """`foreign` as a line of plain prose, in a paragraph, a heading, a list item or a table cell."""
-    escaped = _SPECIAL.sub(_neutral, clean(foreign, longest=longest))
-    return _LIST_MARK.sub(_plain_start, escaped)
+    return _escaped(clean(foreign, longest=longest))
+
+
+def prose(line: str) -> str:
+    """A sentence of the kit's own: as `text`, but pairs of backticks keep their meaning."""
+    parts = _CODE_SPAN.split(clean(line, longest=100 * LONGEST))  # every second one is inside a pair
+    return "".join(f"`{part}`" if i % 2 else _escaped(part) for i, part in enumerate(parts))
 
 
 def code(foreign: str, *, longest: int = LONGEST) -> str:
@@ -65,6 +71,10 @@ def paragraphs(foreign: str) -> str:
     """Text of several paragraphs, each escaped by itself."""
     parts = (text(part, longest=100 * LONGEST) for part in _BLANK_LINE.split(foreign))
     return "\n\n".join(part for part in parts if part)
+
+
+def _escaped(line: str) -> str:
+    return _BLOCK_START.sub(_plain_start, _SPECIAL.sub(_neutral, line))
 
 
 def _neutral(match: re.Match[str]) -> str:

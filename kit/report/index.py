@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit.report.escape import label, text
+from kit.report.escape import label, prose, text
 from kit.report.page import templates
 from kit.report.table import table
 
@@ -69,5 +69,5 @@ def _listed(name: str, verdict: Mapping[str, Any]) -> _Listed:
         created=text(str(ran.get("created_utc", name[:10]))),
         flags=text(", ".join(map(str, verdict.get("headings") or ())) or "none"),
         title=label(str(verdict.get("title") or name)),
-        answer=text(str(verdict.get("answer") or "verdict.json cannot be read")),
+        answer=prose(str(verdict.get("answer") or "verdict.json cannot be read")),
     )

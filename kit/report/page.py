@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kit.records import Origin
-from kit.report.escape import code, fence, paragraphs, text
+from kit.report.escape import code, fence, paragraphs, prose, text
 from kit.report.flags import flag_line
 from kit.report.sections.acceptance import AcceptanceView, acceptance_view
 from kit.report.sections.answer import AnswerView, answer_view
@@ -104,8 +104,8 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
         acceptance=acceptance_view(verdict.acceptance, verdict.adaptive),
         doubts=doubts_view(verdict.doubts),
         ran=ran_view(verdict.what_ran, levels=levels),
-        limits=tuple(map(text, verdict.limits)),
-        not_measured=tuple(NotMeasuredView(text(item.what), text(item.reason)) for item in verdict.not_measured),
+        limits=tuple(map(prose, verdict.limits)),
+        not_measured=tuple(NotMeasuredView(prose(item.what), prose(item.reason)) for item in verdict.not_measured),
         command=fence([extras.command or _command(verdict)]),
         notes=paragraphs(extras.notes or ""),
         files=_files(extras.files),
@@ -116,7 +116,7 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
 def _command(verdict: Verdict) -> str:
     ran = verdict.what_ran
     if ran.origin is Origin.IMPORTED:
-        return f"speckit report {ran.run_id}"
+        return f"speckit report results/{ran.run_id}.duckdb"
     return f"speckit run specs/{ran.spec_name}.yaml"
 
 

@@ -9,6 +9,7 @@ from kit.format import MILLISECONDS, RATIO, TOKENS_PER_SECOND, Reading, aligned
 from kit.report.entries import counted, reading
 from kit.report.escape import clean
 from kit.report.flags import flag_words
+from kit.report.measure import shown_measure
 from kit.verdict import DoubtsSection, Verdict
 
 __all__ = ["summary"]
@@ -28,10 +29,11 @@ def _rows(verdict: Verdict) -> list[str]:
     words = {(c.comparison.arm, c.comparison.concurrency): c for c in verdict.speed.comparisons}
     shown = levels[:MOST_ROWS]
     found = [words.get((level.arm, level.concurrency)) for level in shown]
+    measure = shown_measure(verdict.speed)
     columns = [
         ["at once", *(str(level.concurrency) for level in shown)],
         ["arm", *(clean(level.arm, longest=24) for level in shown)],
-        ["tok/s", *aligned([reading(level.throughput_window) for level in shown], unit=TOKENS_PER_SECOND)],
+        [measure.name, *aligned([reading(measure.throughput(level)) for level in shown], unit=TOKENS_PER_SECOND)],
         ["TPOT ms", *aligned([reading(level.tpot_s) for level in shown], unit=MILLISECONDS)],
         ["ratio", *_ratios([reading(word.comparison.ratio) if word else None for word in found])],
         ["word", *(word.word.value if word else "" for word in found)],

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import count, product
 from string import ascii_lowercase
 
-from kit.report.escape import text
+from kit.report.escape import prose
 
 __all__ = ["Entry", "table"]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A cell in Markdown; `reason` (foreign text) says why it, or its interval, is missing."""
+    """A cell in Markdown; `reason` says why it, or its interval, is missing."""
 
     text: str
     reason: str | None = None
@@ -33,7 +33,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, align: str) 
     widths = [max(3, *map(len, column)) for column in zip(*texts, strict=True)]
     head, *body = (_line(row, widths, align) for row in texts)
     rule = "|" + "|".join(_rule(width, side) for width, side in zip(widths, align, strict=True)) + "|"
-    notes = [f"- ({letter}) {text(reason)}" for reason, letter in letters.items()]
+    notes = [f"- ({letter}) {prose(reason)}" for reason, letter in letters.items()]
     return "\n".join([head, rule, *body, *(["", *notes] if notes else [])])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from kit.analysis import Acceptance
 from kit.format import SHARE, Reading, aligned
-from kit.report.figures.style import Look, Picture, draw_estimates, house_style, looks, picture
+from kit.report.figures.style import Look, Picture, Series, draw_series, house_style, looks, picture
 from kit.verdict import Verdict
 
 __all__ = ["acceptance_figure"]
@@ -25,16 +25,26 @@ def acceptance_figure(verdict: Verdict) -> Picture | None:
         return None
     levels = _chosen(sorted({row.concurrency for row in rows}))
     with house_style():
-        figure = Figure(figsize=(max(4.6, 2.5 * len(levels) + 0.8), 3.7), layout="constrained")
+        figure = Figure(figsize=(max(4.6, 2.5 * len(levels) + 0.8), 3.9), layout="constrained")
+        figure.suptitle("Drafts kept, by position", x=0.01, ha="left", size=11, weight="bold")
         panels = figure.subplots(1, len(levels), sharey=True, squeeze=False)[0]
         styles = looks(verdict.what_ran.arms)
         for axes, level in zip(panels, levels, strict=True):
             _draw(axes, [row for row in rows if row.concurrency == level], styles)
-            axes.set_title(f"{level} at once")
-        panels[0].set_ylabel("S_k: rounds that keep at least k drafts")
+            axes.set_title(f"{level} at once", weight="normal", size=9.5)
+        panels[0].set_ylim(0, 1.06 * max(_heights(rows)))  # shared by every panel
+        panels[0].set_ylabel("S_k: share of rounds that keep k drafts or more")
         handles, labels = _keys(panels)
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5))
         return picture(figure, _alt(rows))
+
+
+def _heights(rows: Sequence[Acceptance]) -> Iterator[float]:
+    """Every height that a panel must show, at least a tenth."""
+    yield 0.1
+    for row in rows:
+        for estimate in (*row.survival, *(bound.upper for bound in row.bounds[len(row.survival) :])):
+            yield estimate.interval.hi if estimate.interval else estimate.point or 0.0
 
 
 def _chosen(levels: Sequence[int]) -> list[int]:
@@ -49,19 +59,21 @@ def _draw(axes: Axes, rows: Sequence[Acceptance], styles: dict[str, Look]) -> No
     for position, row in enumerate(rows):
         look, shift = styles[row.arm], 0.09 * (position - (len(rows) - 1) / 2)
         xs = [k + shift for k in range(1, len(row.survival) + 1)]
-        draw_estimates(axes, xs, row.survival, look=look, hollow=[e.interval is None for e in row.survival])
+        draw_series(axes, Series(xs, row.survival, [e.interval is None for e in row.survival], look))
         axes.plot([], [], color=look.colour, linestyle=look.line, marker=look.marker, label=look.name)
         _draw_bounds(axes, row, look, shift)
     deepest = max(max(len(row.survival), *(bound.k for bound in row.bounds), 1) for row in rows)
     axes.set_xticks(range(1, deepest + 1))
     axes.set_xlim(0.5, deepest + 0.5)
-    axes.set_ylim(0, 1)
     axes.set_xlabel("Position k in the draft")
 
 
 def _draw_bounds(axes: Axes, row: Acceptance, look: Look, shift: float) -> None:
     """A broad bar from the lowest to the highest share that the data allow, where the arm has no point."""
-    for bound in row.bounds[len(row.survival) :]:
+    unseen = row.bounds[len(row.survival) :]
+    if unseen:
+        axes.plot([], [], color=look.colour, linewidth=5, alpha=0.45, label=f"{look.name}: lowest to highest possible")
+    for bound in unseen:
         if bound.lower.point is not None and bound.upper.point is not None:
             x = bound.k + shift
             axes.plot(

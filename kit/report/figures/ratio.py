@@ -11,12 +11,14 @@ from kit.format import RATIO, Reading, aligned
 from kit.report.figures.style import (
     GREY,
     Picture,
+    Series,
     concurrency_axis,
     dodge,
-    draw_estimates,
+    draw_series,
     house_style,
     label_ends,
     looks,
+    note,
     picture,
 )
 from kit.stats import SpeedWord
@@ -60,12 +62,12 @@ def _draw(axes: Axes, curves: dict[str, list[ComparisonVerdict]], verdict: Verdi
         xs = [word.comparison.concurrency * dodge(position, len(curves)) for word in words]
         ratios = [word.comparison.ratio for word in words]
         open_words = [word.word is SpeedWord.INCONCLUSIVE for word in words]
-        draw_estimates(axes, xs, ratios, look=styles[arm], hollow=open_words)
+        draw_series(axes, Series(xs, ratios, open_words, styles[arm]))
         ends.append((styles[arm], xs[-1], ratios[-1].point or 1.0))
     _scale(axes)
     axes.set_title("Throughput relative to the baseline")
-    axes.set_ylabel("Arm / baseline (logarithmic)")
-    axes.text(0.01, 0.02, _key(noise), transform=axes.transAxes, color=GREY, fontsize=8)
+    axes.set_ylabel("Arm / baseline: above 1 the arm is faster")
+    note(axes, _key(noise), at="left")
     label_ends(axes, ends)
 
 

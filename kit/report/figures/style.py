@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -24,12 +25,14 @@ from kit.stats import Estimate
 __all__ = [
     "Look",
     "Picture",
+    "Series",
     "concurrency_axis",
     "dodge",
-    "draw_estimates",
+    "draw_series",
     "house_style",
     "label_ends",
     "looks",
+    "note",
     "picture",
 ]
 
@@ -57,6 +60,16 @@ class Look:
     colour: str
     marker: str
     line: str | tuple[int, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One arm's estimates over `xs`; a `hollow` marker is one that needs care."""
+
+    xs: Sequence[float]
+    estimates: Sequence[Estimate]
+    hollow: Sequence[bool]
+    look: Look
 
 
 @contextmanager
@@ -112,19 +125,23 @@ def dodge(position: int, of: int) -> float:
     return float(1.018 ** (2 * position - (of - 1)))
 
 
-def draw_estimates(
-    axes: Axes, xs: Sequence[float], estimates: Sequence[Estimate], *, look: Look, hollow: Sequence[bool]
-) -> None:
+def draw_series(axes: Axes, series: Series) -> None:
     """A line through the points, their intervals, and a marker each; points that are missing leave a gap."""
-    ys = [float("nan") if e.point is None else e.point for e in estimates]
+    xs, look = series.xs, series.look
+    ys = [float("nan") if e.point is None else e.point for e in series.estimates]
     axes.plot(xs, ys, color=look.colour, linestyle=look.line, linewidth=1.6)
-    for x, y, estimate, empty in zip(xs, ys, estimates, hollow, strict=True):
+    for x, y, estimate, empty in zip(xs, ys, series.estimates, series.hollow, strict=True):
         if estimate.interval is not None:
-            axes.plot([x, x], [estimate.interval.lo, estimate.interval.hi], color=look.colour, linewidth=1.1)
             ends = [estimate.interval.lo, estimate.interval.hi]
-            axes.plot([x, x], ends, color=look.colour, linestyle="none", marker="_", markersize=6)
+            axes.plot([x, x], ends, color=look.colour, linewidth=1.1, marker="_", markersize=6)
         face = "white" if empty else look.colour
         axes.plot([x], [y], linestyle="none", marker=look.marker, color=look.colour, markerfacecolor=face, markersize=6)
+
+
+def note(axes: Axes, line: str, *, at: Literal["left", "right"]) -> None:
+    """How to read the markers, inside the axes at the bottom."""
+    x = {"left": 0.01, "right": 0.99}[at]
+    axes.text(x, 0.02, line, transform=axes.transAxes, color=GREY, fontsize=8, ha=at)
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[Look, float, float]]) -> None:
@@ -146,13 +163,16 @@ def label_ends(axes: Axes, ends: Sequence[tuple[Look, float, float]]) -> None:
 
 
 def _apart(heights: Sequence[float]) -> list[float]:
-    """The heights, pushed up until each is a line of text above the one below it."""
+    """The heights, neighbours moved away from each other until a line of text fits between any two."""
     moved = list(heights)
     order = sorted(range(len(heights)), key=heights.__getitem__)
-    for below, above in pairwise(order):
-        moved[above] = max(moved[above], moved[below] + _LEAST_GAP)
-    excess = max([0.0, *(height - 1.0 for height in moved)])
-    return [height - excess for height in moved]
+    for _ in range(60):
+        for below, above in pairwise(order):
+            overlap = _LEAST_GAP - (moved[above] - moved[below])
+            if overlap > 0:
+                moved[below] -= overlap / 2
+                moved[above] += overlap / 2
+    return moved
 
 
 def _shown(name: str) -> str:

@@ -6,64 +6,86 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
-from kit.analysis import LevelResult
 from kit.format import TOKENS_PER_SECOND, Reading, aligned
 from kit.report.figures.style import (
     GREY,
     Look,
     Picture,
+    Series,
     concurrency_axis,
     dodge,
-    draw_estimates,
+    draw_series,
     house_style,
     label_ends,
     looks,
+    note,
     picture,
 )
+from kit.report.measure import Measure, shown_measure
+from kit.stats import Estimate
 from kit.verdict import CrossoverVerdict, TrueThroughput, Verdict
 
 __all__ = ["throughput_figure"]
 
 
+Curves = dict[str, list[tuple[int, Estimate]]]
+
+
 def throughput_figure(verdict: Verdict) -> Picture | None:
     """Throughput of every arm; None when no level has a number."""
-    curves = _curves(verdict)
+    measure = shown_measure(verdict.speed)
+    curves = _curves(verdict, measure)
     if not curves:
         return None
     with house_style():
         figure = Figure(figsize=(7.2, 4.3), layout="constrained")
         axes = figure.subplots()
         _draw(axes, curves, verdict)
-        return picture(figure, _alt(curves))
+        axes.set_ylabel(f"Output throughput, {measure.name}, logarithmic")
+        return picture(figure, _alt(curves, measure))
 
 
-def _curves(verdict: Verdict) -> dict[str, list[LevelResult]]:
-    """Levels that have a point, by arm in the order of the spec, ascending in concurrency."""
-    measured = [level for level in verdict.speed.levels if level.throughput_window.point is not None]
+def _curves(verdict: Verdict, measure: Measure) -> Curves:
+    """(concurrency, throughput) of the levels that have a point, by arm in the order of the spec."""
+    levels = sorted(verdict.speed.levels, key=lambda level: level.concurrency)
     curves = {
-        arm.name: sorted((one for one in measured if one.arm == arm.name), key=lambda one: one.concurrency)
+        arm.name: [(one.concurrency, measure.throughput(one)) for one in levels if one.arm == arm.name]
         for arm in verdict.what_ran.arms
     }
-    return {arm: levels for arm, levels in curves.items() if levels}
+    present = {arm: [pair for pair in pairs if pair[1].point is not None] for arm, pairs in curves.items()}
+    return {arm: pairs for arm, pairs in present.items() if pairs}
 
 
-def _draw(axes: Axes, curves: dict[str, list[LevelResult]], verdict: Verdict) -> None:
+def _draw(axes: Axes, curves: Curves, verdict: Verdict) -> None:
     styles = looks(verdict.what_ran.arms)
-    concurrency_axis(axes, sorted({level.concurrency for levels in curves.values() for level in levels}))
+    concurrency_axis(axes, sorted({level for pairs in curves.values() for level, _ in pairs}))
     _draw_truth(axes, verdict.speed.truth)
     ends = []
-    for position, (arm, levels) in enumerate(curves.items()):
+    for position, (arm, pairs) in enumerate(curves.items()):
         shift = dodge(position, len(curves))
-        xs, estimates = [level.concurrency * shift for level in levels], [level.throughput_window for level in levels]
-        draw_estimates(axes, xs, estimates, look=styles[arm], hollow=[e.interval is None for e in estimates])
+        xs, estimates = [level * shift for level, _ in pairs], [estimate for _, estimate in pairs]
+        hollow = [estimate.interval is None for estimate in estimates]
+        draw_series(axes, Series(xs, estimates, hollow, styles[arm]))
         ends.append((styles[arm], xs[-1], estimates[-1].point or 0.0))
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("Output throughput, tok/s")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    _throughput_axis(axes)
     _mark_crossovers(axes, verdict.speed.crossovers, styles)
     axes.set_title("Throughput over concurrency", pad=_title_pad(verdict.speed.crossovers))
+    if any(estimate.interval is None for pairs in curves.values() for _, estimate in pairs):
+        note(axes, "hollow: no interval", at="right")
     label_ends(axes, ends)
+
+
+def _throughput_axis(axes: Axes) -> None:
+    """Logarithmic as well: equal ratios are equal distances, and two lines cross where the ratio is 1."""
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    steps = (1.0, 2.0, 5.0) if high > 10 * low else (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+    axes.yaxis.set_major_locator(LogLocator(subs=steps))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+    axes.set_ylim(low / 1.1, high * 1.1)
 
 
 def _draw_truth(axes: Axes, truth: Sequence[TrueThroughput]) -> None:
@@ -103,11 +125,11 @@ def _title_pad(crossovers: Sequence[CrossoverVerdict]) -> float:
     return 8.0 + 11.0 * len(_found(crossovers))
 
 
-def _alt(curves: dict[str, list[LevelResult]]) -> str:
-    parts = [f"{arm}: {_ends(levels)}" for arm, levels in curves.items()]
-    return f"Output tokens per second over requests at once, one line for each arm. {'; '.join(parts)}."
+def _alt(curves: Curves, measure: Measure) -> str:
+    parts = [f"{arm}: {_points(pairs)}" for arm, pairs in curves.items()]
+    return f"Output throughput in {measure.name} over requests at once, one line for each arm. {'; '.join(parts)}."
 
 
-def _ends(levels: Sequence[LevelResult]) -> str:
-    texts = aligned([Reading(level.throughput_window.point) for level in levels], unit=TOKENS_PER_SECOND)
-    return ", ".join(f"{text} at {level.concurrency}" for text, level in zip(texts, levels, strict=True))
+def _points(pairs: Sequence[tuple[int, Estimate]]) -> str:
+    texts = aligned([Reading(estimate.point) for _, estimate in pairs], unit=TOKENS_PER_SECOND)
+    return ", ".join(f"{text} at {level}" for text, (level, _) in zip(texts, pairs, strict=True))

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kit.analysis import Acceptance, AdaptiveUse
-from kit.format import MISSING, PERCENT, SHARE, Reading, Unit, aligned, count
+from kit.format import MISSING, SHARE, Reading, Unit, aligned, count
 from kit.report.entries import column, counted, defined, points
-from kit.report.escape import code, text
+from kit.report.escape import code, prose, text
 from kit.report.table import Entry, table
 from kit.stats import AdaptiveDepth, Convention
 
@@ -16,6 +16,7 @@ __all__ = ["AcceptanceTable", "AcceptanceView", "acceptance_view"]
 
 WIDEST = 6  # arms side by side
 _TAU = Unit("", fewest=2)
+_WHOLE_SHARE = Unit("%", scale=100.0, fewest=1, most=1)
 _CONVENTIONS = {
     Convention.UNTRUNCATED: "the server counts a finishing round in full, so every round is complete",
     Convention.TRUNCATED: "the server cuts a finishing round before counting it, so the last round of a request is cut",
@@ -44,12 +45,14 @@ class AcceptanceView:
     tree: str
     conventions: tuple[str, ...]
     dropped: tuple[str, ...]
+    class_level: str
     class_table: str
     adaptive_table: str
 
 
 def acceptance_view(rows: Sequence[Acceptance], adaptive: Sequence[AdaptiveUse]) -> AcceptanceView:
-    """The section's strings."""
+    """The section's strings. Kinds of prompt are shown at the concurrency that has most rounds."""
+    fullest = max(rows, key=lambda row: row.rounds).concurrency if rows else 0
     return AcceptanceView(
         survival=defined("survival"),
         length=defined("acceptance_length"),
@@ -59,7 +62,8 @@ def acceptance_view(rows: Sequence[Acceptance], adaptive: Sequence[AdaptiveUse])
         tree=_TREE if any(row.topk > 1 for row in rows) else "",
         conventions=tuple(_CONVENTIONS[c] for c in dict.fromkeys(row.convention for row in rows)),
         dropped=tuple(_dropped(row) for row in rows if row.dropped),
-        class_table=_class_table(rows) if any(row.classes for row in rows) else "",
+        class_level=counted(fullest, "request"),
+        class_table=_class_table(rows, level=fullest) if any(row.classes for row in rows) else "",
         adaptive_table=_adaptive_table(adaptive) if adaptive else "",
     )
 
@@ -113,21 +117,21 @@ def _bounds(depth: AdaptiveDepth | None) -> str:
 
 
 def _dropped(row: Acceptance) -> str:
-    reasons = "; ".join(text(reason) for reason in row.dropped_reasons) or "no reason recorded"
+    reasons = "; ".join(prose(reason) for reason in row.dropped_reasons) or "no reason recorded"
     where = f"{code(row.arm)} at {counted(row.concurrency, 'request')}"
     return f"{where}: {counted(row.dropped, 'request')} left out ({reasons})"
 
 
-def _class_table(rows: Sequence[Acceptance]) -> str:
-    pairs = [(row, part) for row in rows for part in row.classes]
+def _class_table(rows: Sequence[Acceptance], *, level: int) -> str:
+    pairs = [(row, part) for row in rows if row.concurrency == level for part in row.classes]
     lengths = column([part.acceptance_length for _, part in pairs], unit=_TAU)
     firsts = column([part.survival_1 for _, part in pairs], unit=SHARE)
     cells = [
-        (code(row.arm), str(row.concurrency), text(part.prompt_class), count(part.prompts), first, length)
+        (code(row.arm), text(part.prompt_class), count(part.prompts), first, length)
         for (row, part), first, length in zip(pairs, firsts, lengths, strict=True)
     ]
-    header = ("Arm", "Requests at once", "Kind of prompt", "Prompts", "S_1", "Tokens a round")
-    return table(header, cells, align="lrlrrr")
+    header = ("Arm", "Kind of prompt", "Prompts", "S_1", "Tokens a round")
+    return table(header, cells, align="llrrr")
 
 
 def _adaptive_table(uses: Sequence[AdaptiveUse]) -> str:
@@ -150,4 +154,4 @@ def _adaptive_table(uses: Sequence[AdaptiveUse]) -> str:
 
 def _depth_shares(use: AdaptiveUse, depths: Sequence[int]) -> tuple[str, ...]:
     by_depth = {share.depth: share.iteration_share for share in use.depths}
-    return points([by_depth.get(depth, 0.0) for depth in depths], unit=PERCENT)
+    return points([by_depth.get(depth, 0.0) for depth in depths], unit=_WHOLE_SHARE)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kit.analysis import ArmSummary, Comparison, LevelResult
-from kit.format import MILLISECONDS, MISSING, RATIO, TOKENS_PER_SECOND, Reading, sentence
-from kit.report.entries import column, counted, defined, level_in_words
-from kit.report.escape import code, text
+from kit.format import MILLISECONDS, MISSING, RATIO, TOKENS_PER_SECOND
+from kit.report.entries import column, counted, defined, level_in_words, points
+from kit.report.escape import code, prose, text
 from kit.report.table import Entry, table
 from kit.stats import Estimate
 from kit.verdict import ComparisonVerdict, Heading, SpeedSection, Verdict, WhatRan
@@ -17,6 +17,10 @@ __all__ = ["AnswerView", "LevelTable", "answer_view"]
 
 _NOT_MEASURED = Estimate.missing("no valid cell at this concurrency")
 _IS_BASELINE = Estimate.missing("the baseline is what the others are divided by")
+_TOLERANCE_RULE = (
+    "The spec names a loss that it can live with: a ratio is *tolerable* if its whole interval stays above that."
+)
+_TOLERANCE = {None: "", True: ", tolerable", False: ", not shown tolerable"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +39,14 @@ class AnswerView:
     arms: tuple[str, ...]
     level: str
     throughput: str
+    whole_run: str
     tpot: str
     ratio: str
     metric: str
     upper: str
     lower: str
     multiplicity: str
+    tolerance: str
     spec_hash: str
     registration: str
     tables: tuple[LevelTable, ...]
@@ -50,17 +56,20 @@ class AnswerView:
 def answer_view(verdict: Verdict) -> AnswerView:
     """The section's strings."""
     speed = verdict.speed
+    lower, upper = points((1 - speed.noise_threshold, 1 + speed.noise_threshold), unit=RATIO)
     return AnswerView(
-        answer=text(verdict.answer),
-        arms=tuple(f"{code(arm.arm)}: {text(arm.sentence)}" for arm in speed.arms),
+        answer=prose(verdict.answer),
+        arms=tuple(dict.fromkeys(f"**{text(arm.word.value)}**: {prose(arm.sentence)}" for arm in speed.arms)),
         level=level_in_words(speed.level),
         throughput=defined(speed.metric),
+        whole_run=defined("output_throughput_full_run"),
         tpot=defined("tpot_s"),
         ratio=defined("speed_ratio"),
-        metric=code(speed.metric),
-        upper=sentence(Reading(1 + speed.noise_threshold), unit=RATIO),
-        lower=sentence(Reading(1 - speed.noise_threshold), unit=RATIO),
+        metric=text(speed.metric),
+        upper=upper,
+        lower=lower,
         multiplicity=_multiplicity(speed),
+        tolerance=_TOLERANCE_RULE if any(c.tolerable is not None for c in speed.comparisons) else "",
         spec_hash=code(verdict.what_ran.spec_hash),
         registration=_registration(verdict.what_ran, verdict.headings),
         tables=tuple(_level_tables(speed, verdict.what_ran.arms)),
@@ -103,15 +112,16 @@ def _level_table(
     shown = [levels.get(arm.name) for arm in arms]
     speeds = [level.throughput_window if level else _NOT_MEASURED for level in shown]
     throughput = column(speeds, unit=TOKENS_PER_SECOND)
+    whole = column([level.throughput_full_run if level else _NOT_MEASURED for level in shown], unit=TOKENS_PER_SECOND)
     tpot = column([level.tpot_s if level else _NOT_MEASURED for level in shown], unit=MILLISECONDS)
     ratio = column([_ratio(arm, words.get(arm.name)) for arm in arms], unit=RATIO)
     launches = [str(level.launches) if level else "0" for level in shown]
     verdicts = [_word(arm, words.get(arm.name)) for arm in arms]
     names = [code(arm.name) for arm in arms]
     return table(
-        ("Arm", "Launches", "Throughput, tok/s", "TPOT, ms", "Ratio to baseline", "Word"),
-        list(zip(names, launches, throughput, tpot, map(_without_base_note, ratio), verdicts, strict=True)),
-        align="lrrrrl",
+        ("Arm", "Launches", "Throughput, tok/s", "Whole run, tok/s", "TPOT, ms", "Ratio to baseline", "Word"),
+        list(zip(names, launches, throughput, whole, tpot, map(_without_base_note, ratio), verdicts, strict=True)),
+        align="lrrrrrl",
     )
 
 
@@ -128,7 +138,7 @@ def _without_base_note(entry: Entry) -> Entry:
 
 def _word(arm: ArmSummary, word: ComparisonVerdict | None) -> Entry:
     if word is not None:
-        return Entry(f"**{word.word.value}**", word.reason)
+        return Entry(f"**{word.word.value}**{_TOLERANCE[word.tolerable]}", word.reason)
     return Entry("baseline" if arm.baseline is None else MISSING)
 
 

@@ -10,7 +10,7 @@ from kit.analysis import FlagClass, FlagDifference, Identities, Reconciliation, 
 from kit.checks import CellJudgement, CellState, Doubt, Scope, Severity
 from kit.format import MISSING, count
 from kit.report.entries import counted
-from kit.report.escape import code, text
+from kit.report.escape import code, prose, text
 from kit.report.table import table
 from kit.verdict import DoubtsSection
 
@@ -43,22 +43,25 @@ class DoubtsView:
     states: str
     groups: tuple[DoubtGroup, ...]
     identities: tuple[str, ...]
-    identities_checked: str
     trace_table: str
-    flag_table: str
+    unfair_table: str
+    intended_table: str
 
 
 def doubts_view(section: DoubtsSection) -> DoubtsView:
     """The section's strings."""
     cells = {cell.cell: cell for cell in section.cells}
-    telling = [flag for flag in section.flag_differences if flag.flag_class is not FlagClass.HARMLESS]
+    unfair, intended = (
+        [flag for flag in section.flag_differences if flag.flag_class is kind]
+        for kind in (FlagClass.UNFAIR, FlagClass.INTENDED)
+    )
     return DoubtsView(
         states=_states(section.cells),
         groups=_groups(section.doubts, cells),
         identities=tuple(line for row in section.identities for line in _failures(row)),
-        identities_checked=counted(sum(row.checked for row in section.identities), "request"),
         trace_table=_trace_table(section.reconciliation, section.traces) if section.reconciliation else "",
-        flag_table=_flag_table(telling) if telling else "",
+        unfair_table=_flag_table(unfair) if unfair else "",
+        intended_table=_flag_table(intended) if intended else "",
     )
 
 
@@ -77,7 +80,7 @@ def _groups(doubts: Sequence[Doubt], cells: dict[int, CellJudgement]) -> tuple[D
         key = (doubt.severity, doubt.code.value, doubt.message, doubt.hint)
         places.setdefault(key, []).append(_place(doubt, cells))
     return tuple(
-        DoubtGroup(_EFFECT[severity], code(name), _where(where), _stopped(text(message)), _stopped(text(hint)))
+        DoubtGroup(_EFFECT[severity], code(name), _where(where, len(cells)), _sentence(message), _sentence(hint))
         for (severity, name, message, hint), where in places.items()
     )
 
@@ -95,13 +98,16 @@ def _place(doubt: Doubt, cells: dict[int, CellJudgement]) -> str:
     return f"cell {cell.cell} ({code(cell.arm)}, {cell.concurrency} at once, launch {cell.launch})"
 
 
-def _where(places: Sequence[str]) -> str:
+def _where(places: Sequence[str], cells: int) -> str:
+    if len(places) == cells > 1:
+        return f"all {count(cells)} cells"
     rest = len(places) - MOST_PLACES
     return ", ".join(places[:MOST_PLACES]) + (f" and {count(rest)} more" if rest > 0 else "")
 
 
-def _stopped(line: str) -> str:
-    """The line as a sentence of its own."""
+def _sentence(words: str) -> str:
+    """The words as a sentence of their own."""
+    line = prose(words)
     return line if not line or line[-1] in ".!?…" else f"{line}."
 
 
@@ -139,14 +145,12 @@ def _health(trace: TraceHealth | None) -> str:
 
 
 def _flag_table(flags: Sequence[FlagDifference]) -> str:
+    """One row for each difference, with all the arms that share it."""
+    arms: dict[tuple[str, str, str], list[str]] = {}
+    for flag in flags:
+        arms.setdefault((flag.flag, flag.baseline_value, flag.arm_value), []).append(flag.arm)
     cells = [
-        (
-            code(flag.arm),
-            code(flag.flag),
-            code(flag.baseline_value, longest=80),
-            code(flag.arm_value, longest=80),
-            "**unfair**" if flag.flag_class is FlagClass.UNFAIR else "intended",
-        )
-        for flag in flags
+        (code(name), code(base, longest=80), code(value, longest=80), ", ".join(map(code, sharing)))
+        for (name, base, value), sharing in arms.items()
     ]
-    return table(("Arm", "Setting", "Baseline has", "Arm has", "Difference"), cells, align="lllll")
+    return table(("Setting", "Baseline has", "Arm has", "Arms"), cells, align="llll")

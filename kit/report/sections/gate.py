@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kit.analysis import GateMovement, GateResidual, Gates
-from kit.format import MISSING, PERCENT, SHARE, Reading, count, sentence
+from kit.format import MISSING, PERCENT, SHARE, Reading, count, probability, sentence
 from kit.report.entries import column, counted, points
-from kit.report.escape import text
+from kit.report.escape import prose
 from kit.report.table import table
 from kit.stats import AlignmentCell, AlignmentGate, CurveCell, CurveGate, FunctionalError, Movement
 from kit.verdict import GateSection
 
 __all__ = ["GateView", "gate_view"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,6 @@ class GateView:
     second_word: str
     second_margin: str
     second_table: str
-    second_note: str
     control: str
     movement_table: str
     residual_table: str
@@ -41,10 +43,10 @@ class GateView:
 def gate_view(section: GateSection) -> GateView:
     """The section's strings."""
     gates = section.gates
-    worst = tuple(_worst_of_each_pair(gates.v1.cells))
+    worst = _worst_curve_cells(gates.v1.cells)
     movements = [(row, row.movement) for row in gates.movements if row.movement is not None]
     return GateView(
-        sentence=text(section.sentence),
+        sentence=prose(section.sentence),
         curve_use=gates.reading.curve_oracle.value,
         first_word=_word(gates.v1),
         first_margin=sentence(Reading(gates.margin_1), unit=SHARE),
@@ -56,34 +58,44 @@ def gate_view(section: GateSection) -> GateView:
         second_word=_word(gates.v2),
         second_margin=sentence(Reading(gates.margin_2), unit=SHARE),
         second_table=_second_table(gates.v2) if gates.v2.cells or gates.v2.control else "",
-        second_note=_second_note(gates),
-        control=text(gates.control),
+        control=prose(gates.control),
         movement_table=_movement_table(movements) if movements else "",
-        residual_table=_residual_table(gates.residuals) if gates.residuals else "",
+        residual_table=_residual_table(_worst_residuals(gates.residuals)) if gates.residuals else "",
     )
 
 
 def _word(gate: CurveGate | AlignmentGate) -> str:
-    return f"**{gate.word.value}** ({text(gate.reason)})" if gate.reason else f"**{gate.word.value}**"
+    return f"**{gate.word.value}** ({prose(gate.reason)})" if gate.reason else f"**{gate.word.value}**"
 
 
-def _worst_of_each_pair(cells: Sequence[CurveCell]) -> Iterable[CurveCell]:
-    """For each concurrency and pair of depths, the position that moved most."""
-    worst: dict[tuple[int, int, int], CurveCell] = {}
-    for cell in cells:
-        key = (cell.concurrency, cell.K_a, cell.K_b)
-        if key not in worst or _size(cell) > _size(worst[key]):
-            worst[key] = cell
-    return worst.values()
+def _worst(rows: Sequence[T], *, group: Callable[[T], Hashable], size: Callable[[T], float]) -> tuple[T, ...]:
+    """Of each group the largest row, in the order of the groups; a table of everything would hide it."""
+    found: dict[Hashable, T] = {}
+    for row in rows:
+        key = group(row)
+        if key not in found or size(row) > size(found[key]):
+            found[key] = row
+    return tuple(found.values())
 
 
-def _size(cell: CurveCell) -> float:
-    return abs(cell.difference.point or 0.0)
+def _worst_curve_cells(cells: Sequence[CurveCell]) -> tuple[CurveCell, ...]:
+    return _worst(cells, group=lambda c: (c.concurrency, c.K_a, c.K_b), size=lambda c: abs(c.difference.point or 0.0))
+
+
+def _worst_aligned_cells(cells: Sequence[AlignmentCell]) -> tuple[AlignmentCell, ...]:
+    return _worst(cells, group=lambda c: (c.concurrency, c.K_a, c.K_b), size=lambda c: c.bound or 0.0)
+
+
+def _worst_residuals(rows: Sequence[GateResidual]) -> tuple[GateResidual, ...]:
+    return _worst(
+        rows,
+        group=lambda row: (row.concurrency, row.residual.K_from, row.residual.K_to),
+        size=lambda row: abs(row.residual.residual.point or 0.0),
+    )
 
 
 def _first_table(cells: Sequence[CurveCell]) -> str:
     differences = column([cell.difference for cell in cells], unit=SHARE)
-    p_values = points([cell.p_holm for cell in cells], unit=SHARE)
     rows = [
         (
             str(cell.concurrency),
@@ -92,10 +104,10 @@ def _first_table(cells: Sequence[CurveCell]) -> str:
             count(cell.difference.n),
             difference,
             _yes(cell.inside),
-            p,
+            probability(cell.p_holm),
             MISSING if cell.n_needed is None else count(cell.n_needed),
         )
-        for cell, difference, p in zip(cells, differences, p_values, strict=True)
+        for cell, difference in zip(cells, differences, strict=True)
     ]
     header = (
         "Requests at once",
@@ -104,7 +116,7 @@ def _first_table(cells: Sequence[CurveCell]) -> str:
         "Prompts",
         "Difference of S_k [90 %]",
         "Inside margin",
-        "p of beyond",
+        "p (beyond margin)",
         "Prompts needed",
     )
     return table(header, rows, align="rlrrrlrr")
@@ -136,14 +148,14 @@ def _functional(gates: Gates) -> str:
 
 def _functional_table(errors: Sequence[FunctionalError]) -> str:
     pairs = [(error.concurrency, str(depth), shown) for error in errors for depth, shown in error.by_depth]
-    pairs += [(error.concurrency, "largest of all", error.worst) for error in errors]
+    pairs += [(error.concurrency, "largest of all", error.worst) for error in errors if len(error.by_depth) > 1]
     shown = column([estimate for _, _, estimate in pairs], unit=PERCENT)
     rows = [(str(concurrency), depth, entry) for (concurrency, depth, _), entry in zip(pairs, shown, strict=True)]
     return table(("Requests at once", "Read at K", "Error of tokens a round, %"), rows, align="rlr")
 
 
 def _second_table(gate: AlignmentGate) -> str:
-    cells = (*gate.cells, *gate.control)
+    cells = (*_worst_aligned_cells(gate.cells), *_worst_aligned_cells(gate.control))
     differences = column([cell.d2 for cell in cells], unit=SHARE)
     bounds = points([cell.bound for cell in cells], unit=SHARE)
     shares = points([cell.aligned_share for cell in cells], unit=PERCENT)
@@ -163,17 +175,6 @@ def _second_table(gate: AlignmentGate) -> str:
     ]
     header = ("Requests at once", "K", "k", "Prompts", "Places", "Aligned, %", "Difference", "At most", "Inside")
     return table(header, rows, align="rlrrrrrrl")
-
-
-def _second_note(gates: Gates) -> str:
-    if gates.prompts_needed is None:
-        return ""
-    prompts = max((cell.d2.n for cell in gates.v2.cells), default=0)
-    margin = sentence(Reading(gates.margin_2), unit=SHARE)
-    return (
-        f"Exactly concordant on {counted(prompts, 'prompt')}; {count(gates.prompts_needed)} are needed for a bound of "
-        f"{margin}. The data show no difference; there are too few prompts to promise that there is none."
-    )
 
 
 def _movement_table(rows: Sequence[tuple[GateMovement, Movement]]) -> str:

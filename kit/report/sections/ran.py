@@ -8,15 +8,21 @@ from dataclasses import dataclass
 
 from kit.analysis import ArmSummary, IterationTime
 from kit.format import MILLISECONDS, MISSING, SECONDS, count
-from kit.records import LaunchStatus
+from kit.records import LaunchStatus, Role
 from kit.report.entries import points
-from kit.report.escape import code, fence, text
+from kit.report.escape import code, fence, prose, text
 from kit.report.table import Entry, table
 from kit.verdict import LaunchRow, Named, WhatRan
 
 __all__ = ["CommandView", "RanView", "ran_view"]
 
 _NO_START_TIME = "nobody recorded when this server was ready"
+
+_PURPOSE = {
+    Role.MEASURE: "measured",
+    Role.AA_SPEED: "control: the baseline again",
+    Role.CLOSING: "control: end of the run",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ def ran_view(ran: WhatRan, *, levels: Collection[int]) -> RanView:
         launch_table=_launch_table(ran.launches) if ran.launches else "",
         commands=_commands(ran.launches),
         iteration_table=_iteration_table(times) if times else "",
-        declarations=tuple(map(text, ran.declarations)),
+        declarations=tuple(map(prose, ran.declarations)),
     )
 
 
@@ -101,7 +107,7 @@ def _launch_table(launches: Sequence[LaunchRow]) -> str:
             str(launch.launch),
             str(launch.block),
             code(launch.arm),
-            launch.role.value.replace("_", " "),
+            _PURPOSE[launch.role],
             text(launch.started_utc),
             Entry(startup, _NO_START_TIME if launch.startup_s is None else None),
             _ending(launch),

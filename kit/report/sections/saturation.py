@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kit.analysis import ArmSaturation, CrossoverResult, LevelResult
-from kit.format import COUNT, MISSING, PLAIN, RATIO, SHARE, TOKENS_PER_SECOND, Reading, sentence
+from kit.format import COUNT, MISSING, PLAIN, RATIO, TOKENS_PER_SECOND, Reading, probability, sentence
 from kit.report.entries import column, defined, in_words, points
 from kit.report.escape import code
+from kit.report.measure import Measure, shown_measure
 from kit.report.table import Entry, table
 from kit.stats import CrossoverKind, Estimate, Saturation
 from kit.verdict import ArmVerdict, ComparisonVerdict, CrossoverVerdict, SpeedSection, Verdict
@@ -32,6 +33,7 @@ class ArmTable:
 class SaturationView:
     """Strings of the section; `truth` explains the extra columns of a simulated run."""
 
+    warning: str
     arms: tuple[ArmTable, ...]
     truth: str
     crossover: str
@@ -43,6 +45,7 @@ def saturation_view(verdict: Verdict) -> SaturationView:
     """The section's strings."""
     speed = verdict.speed
     return SaturationView(
+        warning=shown_measure(speed).warning,
         arms=tuple(_arm_table(arm, speed) for arm in speed.arms),
         truth=_TRUTH if speed.truth else "",
         crossover=defined("crossover"),
@@ -71,19 +74,27 @@ def _arm_table(arm: ArmVerdict, speed: SpeedSection) -> ArmTable:
 
 
 def _ratio_table(words: Sequence[ComparisonVerdict], speed: SpeedSection) -> str:
-    pairs = [word.comparison for word in words]
+    pairs, measure = [word.comparison for word in words], shown_measure(speed)
     levels = {(level.arm, level.concurrency): level for level in speed.levels}
     truth = {(true.arm, true.concurrency): true.tok_s for true in speed.truth}
     columns: list[Sequence[str | Entry]] = [
         [str(pair.concurrency) for pair in pairs],
-        _throughputs(levels.get((pair.baseline, pair.concurrency)) for pair in pairs),
-        _throughputs(levels.get((pair.arm, pair.concurrency)) for pair in pairs),
-        column([pair.ratio for pair in pairs], unit=RATIO),
+        _throughputs((levels.get((pair.baseline, pair.concurrency)) for pair in pairs), measure),
+        _throughputs((levels.get((pair.arm, pair.concurrency)) for pair in pairs), measure),
+        column([measure.ratio(pair) for pair in pairs], unit=RATIO),
         [str(len(pair.blocks)) for pair in pairs],
-        points([word.p_adjusted for word in words], unit=SHARE),
+        [MISSING if word.p_adjusted is None else probability(word.p_adjusted) for word in words],
         [Entry(word.word.value, word.reason) for word in words],
     ]
-    header = ["Requests at once", "Baseline, tok/s", "Arm, tok/s", "Ratio", "Launch pairs", "p", "Word"]
+    header = [
+        "Requests at once",
+        f"Baseline, {measure.name}",
+        f"Arm, {measure.name}",
+        "Ratio",
+        "Pairs",
+        "p",
+        "Word",
+    ]
     if truth:
         ratios = [_true_ratio(truth, pair.arm, pair.baseline, pair.concurrency) for pair in pairs]
         columns += [
@@ -94,8 +105,8 @@ def _ratio_table(words: Sequence[ComparisonVerdict], speed: SpeedSection) -> str
     return table(header, list(zip(*columns, strict=True)), align="rrrrrrlrr"[: len(header)])
 
 
-def _throughputs(levels: Iterable[LevelResult | None]) -> tuple[Entry, ...]:
-    return column([level.throughput_window if level else _NOT_MEASURED for level in levels], unit=TOKENS_PER_SECOND)
+def _throughputs(levels: Iterable[LevelResult | None], measure: Measure) -> tuple[Entry, ...]:
+    return column([measure.throughput(level) if level else _NOT_MEASURED for level in levels], unit=TOKENS_PER_SECOND)
 
 
 def _true_ratio(truth: dict[tuple[str, int], float], arm: str, baseline: str, concurrency: int) -> float | None:
@@ -132,6 +143,8 @@ def _crossover_table(crossovers: Sequence[CrossoverVerdict]) -> str:
 
 
 def _confidence_set(result: CrossoverResult) -> str:
+    if result.open_low and result.open_high and len(result.confidence_set) == 1:
+        return "all that were measured"
     parts = [
         sentence(Reading(part.lo), unit=PLAIN) + " to " + sentence(Reading(part.hi), unit=PLAIN)
         for part in result.confidence_set
