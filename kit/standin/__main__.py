@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -17,15 +18,16 @@ from kit.errors import SpecError
 from kit.standin.flags import parse_arguments
 from kit.standin.info import VERSION
 from kit.standin.intake import Intake
-from kit.standin.journal import LOG, configure
+from kit.standin.journal import LOG, banner, configure
+from kit.standin.precise import precise_loop
 from kit.standin.server import Launch, application
-from kit.standin.settings import LogitsBufferTooSmall, resolve
+from kit.standin.settings import LogitsBufferTooSmall, Settings, resolve
 from kit.standin.trace import TraceFile
 from kit.standin.world import load_world
 
 
 def main(argv: Sequence[str]) -> int:
-    """Serve until SIGTERM; returns the exit status."""
+    """Serve until SIGTERM; returns the exit status. What SGLang does not start with ends as it does there."""
     signal.signal(signal.SIGTERM, _leave)
     configure()
     contract = load(VERSION)
@@ -36,46 +38,47 @@ def main(argv: Sequence[str]) -> int:
     except SpecError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    except LogitsBufferTooSmall:
-        _die_as_a_scheduler()
-    for warning in settings.warnings:
-        LOG.warning("%s", warning)
-    LOG.info("server_args=ServerArgs(%s)", ", ".join(f"{key}={value!r}" for key, value in settings.arguments.items()))
-    folder = os.environ.get("SPECKIT_TRACE_DIR")
-    launch = Launch(
-        world=world,
-        settings=settings,
-        intake=Intake(world, settings=settings, contract=contract),
-        launch_seed=flags.launch_seed,
-        trace=TraceFile(Path(folder), cuda_graph=settings.cuda_graph) if folder else None,
-    )
-    LOG.info(
-        "max_total_num_tokens=%d, chunked_prefill_size=%d, max_prefill_tokens=%d, max_running_requests=%d,"
-        " context_len=%d, available_gpu_mem=68.64 GB",
-        *(settings.limits.pool_tokens, settings.arguments["chunked_prefill_size"]),
-        *(settings.arguments["max_prefill_tokens"], settings.limits.running_requests, settings.context_length),
-    )
-    uvicorn.run(
-        application(launch),
-        host=settings.arguments["host"],
-        port=settings.arguments["port"],
-        log_config=None,
-        timeout_keep_alive=60,
-        timeout_graceful_shutdown=1,
-    )
+    except LogitsBufferTooSmall as error:
+        _die_as_a_scheduler(error)
+        raise
+    banner(settings)
+    intake = Intake(world, settings=settings, contract=contract)
+    _serve(Launch(world, settings, intake, flags.launch_seed, _trace(settings)))
     return 0
 
 
+def _serve(launch: Launch) -> None:
+    arguments = launch.settings.arguments
+    config = uvicorn.Config(
+        application(launch),
+        host=arguments["host"],
+        port=arguments["port"],
+        log_config=None,
+        proxy_headers=False,
+        timeout_keep_alive=60,
+        timeout_graceful_shutdown=1,
+    )
+    # What is loaded by now stays; walking through it in the middle of an iteration costs tens of milliseconds.
+    gc.freeze()
+    with asyncio.Runner(loop_factory=precise_loop) as runner:
+        runner.run(uvicorn.Server(config).serve())
+
+
+def _trace(settings: Settings) -> TraceFile | None:
+    folder = os.environ.get("SPECKIT_TRACE_DIR")
+    return TraceFile(Path(folder), cuda_graph=settings.cuda_graph) if folder else None
+
+
 def _leave(signum: int, frame: FrameType | None) -> None:
+    """uvicorn shuts down first and then repeats the signal, which ends here."""
     LOG.info("SIGTERM received. signum=None frame=None. Draining requests and shutting down...")
     raise SystemExit(0)
 
 
-def _die_as_a_scheduler() -> None:
+def _die_as_a_scheduler(error: LogitsBufferTooSmall) -> None:
     """SGLang's scheduler dies of an exception, and its parent then kills the whole tree, itself included."""
-    LOG.error("Scheduler hit an exception: %s", traceback.format_exc())
+    LOG.error("Scheduler hit an exception: Traceback (most recent call last):\nAssertionError: %s\n", error)
     LOG.error("Received sigquit from a child process. It usually means the child failed.")
-    sys.stderr.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from kit.standin.journal import Journal
@@ -63,5 +62,5 @@ def _internal_state(
     if journal.accept_length is not None:
         state["avg_spec_accept_length"] = journal.accept_length
     if trace is not None:
-        state["speckit_trace"] = {"version": 1, "pid": os.getpid(), "iterations": trace.written, "dropped": 0}
+        state["speckit_trace"] = trace.status()
     return state

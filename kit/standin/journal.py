@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 
 from kit.standin.engine import Engine, Iteration, Kind
+from kit.standin.settings import Settings
 from kit.units import Seconds, Tokens
 
-__all__ = ["LOG", "Journal", "configure"]
+__all__ = ["LOG", "Journal", "banner", "configure"]
 
 LOG = logging.getLogger("sglang")
 _FORMAT = "[%(asctime)s] %(message)s"
@@ -24,6 +25,41 @@ def configure() -> None:
         logger.handlers[:] = [access]
         logger.propagate = False
         logger.setLevel(logging.INFO)
+
+
+def banner(settings: Settings) -> None:
+    """What SGLang logs on its way up, as far as somebody reads it."""
+    arguments, speculation = settings.arguments, settings.speculation
+    LOG.info("server_args=ServerArgs(%s)", ", ".join(f"{name}={value!r}" for name, value in arguments.items()))
+    for warning in settings.warnings:
+        LOG.warning("%s", warning)
+    if speculation and speculation.ladder:
+        first = next(iter(speculation.ladder.values()))
+        LOG.info(
+            "AdaptiveSpeculativeParams initialized: steps=%d, candidate_steps=%s",
+            *(speculation.steps, list(first.candidate_steps)),
+        )
+    if settings.cuda_graph:
+        _captures(settings)
+    LOG.info(
+        "max_total_num_tokens=%d, chunked_prefill_size=%d, max_prefill_tokens=%d, max_running_requests=%d,"
+        " context_len=%d, available_gpu_mem=68.64 GB",
+        *(settings.limits.pool_tokens, arguments["chunked_prefill_size"], arguments["max_prefill_tokens"]),
+        *(settings.limits.running_requests, settings.context_length),
+    )
+
+
+def _captures(settings: Settings) -> None:
+    """The CUDA-graph lines; K = 1 needs no draft decode graph, because the first draft comes from the extend."""
+    speculation = settings.speculation
+    sizes = settings.arguments["cuda_graph_config"]["decode"]["bs"]
+    graphs = [("target decode", 1)]
+    if speculation is not None:
+        graphs = [("target verify", speculation.draft_tokens), ("draft extend", speculation.draft_tokens)]
+        if speculation.steps > 1:
+            graphs.insert(1, ("draft decode", 1))
+    for name, tokens in graphs:
+        LOG.info("Capture %s CUDA graph begin. backend=full, num_tokens_per_bs=%d, bs=%s", name, tokens, sizes)
 
 
 class Journal:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 from kit.standin.engine import Engine, Iteration, Request
 from kit.standin.journal import Journal
@@ -12,19 +11,23 @@ from kit.units import Seconds, Tokens
 
 __all__ = ["Scheduler", "Stream"]
 
-TOLERANCE_S: Seconds = 0.002
+# Half a short iteration. A late iteration delays its own tokens only, the next deadline does not move.
+_TOLERANCE_S: Seconds = 0.005
 _RECEIVE_S: Seconds = 0.001
 
 
 class Stream:
     """The output of one request as far as its iterations have ended. One reader waits for it."""
 
+    __slots__ = ("_news", "_read", "finished_s", "request", "started_s", "tokens")
+
     def __init__(self, request: Request, *, started_s: Seconds) -> None:
         self.request = request
         self.started_s = started_s
         self.finished_s: Seconds | None = None
         self.tokens: Tokens = 0
-        self._news = asyncio.Event()
+        self._read: Tokens = 0
+        self._news: asyncio.Future[None] | None = None
 
     @property
     def latency_s(self) -> Seconds | None:
@@ -36,14 +39,20 @@ class Stream:
         self.tokens = self.request.produced
         if self.request.finish is not None:
             self.finished_s = now_s
-        self._news.set()
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
 
-    async def progress(self) -> AsyncIterator[Tokens]:
-        """Token counts as they grow, ending with the final one; steps that nobody fetched in time are merged."""
+    async def news(self) -> None:
+        """Wait until there are tokens that the last call did not see, or the end."""
+        if self._read == self.tokens and self.finished_s is None:
+            self._news = asyncio.get_running_loop().create_future()
+            await self._news
+        self._read = self.tokens
+
+    async def finished(self) -> None:
+        """Wait for the end."""
         while self.finished_s is None:
-            await self._news.wait()
-            self._news.clear()
-            yield self.tokens
+            await self.news()
 
 
 class Scheduler:
@@ -101,7 +110,7 @@ class Scheduler:
 
     def _end(self, iteration: Iteration, deadline_s: Seconds) -> None:
         self.iterations += 1
-        self.late += self._loop.time() > deadline_s + TOLERANCE_S
+        self.late += self._loop.time() > deadline_s + _TOLERANCE_S
         if self._trace is not None:
             self._trace.write(iteration, ready_s=deadline_s)
         for row in iteration.rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,8 +15,9 @@ import orjson
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from kit.standin import answers
 from kit.standin.engine import Engine
@@ -85,7 +86,7 @@ class Service:
     async def _warm_up(self) -> None:
         await asyncio.sleep(self._launch.world.startup_s)
         if not self._settings.arguments["skip_server_warmup"]:
-            await self._finished(self.scheduler.submit(self._launch.intake.request(_WARMUP)))
+            await self.scheduler.submit(self._launch.intake.request(_WARMUP)).finished()
         self._ready = True
         LOG.info("The server is fired up and ready to roll!")
 
@@ -96,16 +97,16 @@ class Service:
         except (orjson.JSONDecodeError, ValidationError) as error:
             return _json(answers.validation_error(str(error)), 400)
         if body.stream:
-            return StreamingResponse(self._events(body), media_type="text/event-stream")
+            return EventStream(self._events(body))
         try:
             stream = self.scheduler.submit(self._launch.intake.request(body))
         except ValueError as error:
             LOG.error("[http_server] Error: %s", error)
             return _json(answers.value_error(str(error)), 400)
-        await self._finished(stream)
+        await stream.finished()
         return _json(self._answer(stream, since=0, first=True))
 
-    async def _events(self, body: Body) -> AsyncIterator[bytes]:
+    async def _events(self, body: Body) -> AsyncGenerator[bytes, None]:
         """The stream of one request. It has begun with 200 by the time that a bad request is noticed."""
         try:
             stream = self.scheduler.submit(self._launch.intake.request(body))
@@ -116,10 +117,11 @@ class Service:
             return
         sent = 0
         try:
-            async for tokens in stream.progress():
-                yield answers.event(self._answer(stream, since=sent if self._incremental else 0, first=not sent))
-                sent = tokens
-            yield answers.DONE
+            while stream.finished_s is None:
+                await stream.news()
+                event = answers.event(self._answer(stream, since=sent if self._incremental else 0, first=not sent))
+                yield event if stream.finished_s is None else event + answers.DONE
+                sent = stream.tokens
         finally:
             if stream.finished_s is None:
                 self.scheduler.abort(stream.request.rid)
@@ -136,10 +138,6 @@ class Service:
             content["meta_info"]["response_sent_to_client_ts"] = time.time()
         return content
 
-    async def _finished(self, stream: Stream) -> None:
-        async for _ in stream.progress():
-            pass
-
     async def health(self, _: HttpRequest) -> Response:
         """GET /health and /health_generate: a generation of one token, unless others are under way."""
         if not self._ready:
@@ -150,7 +148,7 @@ class Service:
                 input_ids=[0],
                 sampling_params={"max_new_tokens": 1, "temperature": 0.0},
             )
-            await self._finished(self.scheduler.submit(self._launch.intake.request(probe)))
+            await self.scheduler.submit(self._launch.intake.request(probe)).finished()
         return Response(status_code=200)
 
     async def server_info(self, _: HttpRequest) -> Response:
@@ -169,8 +167,11 @@ class Service:
         """GET /model_info."""
         return _json(model_info(self._settings))
 
-    async def flush_cache(self, _: HttpRequest) -> Response:
-        """GET or POST /flush_cache: 400 unless idle."""
+    async def flush_cache(self, http: HttpRequest) -> Response:
+        """GET or POST /flush_cache: 400 unless idle, or idle within `timeout` seconds."""
+        until_s = time.monotonic() + float(http.query_params.get("timeout", 0))
+        while self.scheduler.busy and time.monotonic() < until_s:
+            await asyncio.sleep(0.01)
         if self.scheduler.busy:
             return PlainTextResponse("Flush cache failed.\n", status_code=400)
         self._launch.intake.flush()
@@ -184,6 +185,33 @@ class Service:
         if asked.get("abort_all") or asked.get("rid"):
             self.scheduler.abort("" if asked.get("abort_all") else asked["rid"])
         return Response(status_code=200)
+
+
+class EventStream(Response):
+    """A stream of events that ends early when the client goes away.
+
+    Starlette's own streaming response watches the client from a task group for every request; a callback does.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events as the body."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        reader = asyncio.current_task()
+        watch = asyncio.ensure_future(receive())
+        watch.add_done_callback(lambda watched: None if watched.cancelled() or reader is None else reader.cancel())
+        try:
+            async for event in self._events:
+                await send({"type": "http.response.body", "body": event, "more_body": True})
+        finally:
+            watch.cancel()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def application(launch: Launch) -> Starlette:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from kit.units import Tokens
 
-__all__ = ["BOS", "EOS", "FIRST_WORD", "VOCABULARY", "Text", "detokenize", "tokenize", "uniforms"]
+__all__ = ["BOS", "EOS", "FIRST_WORD", "VOCABULARY", "Floats", "Text", "detokenize", "tokenize", "uniforms"]
 
 BOS, EOS, FIRST_WORD = 1, 2, 3
 VOCABULARY = 49_152

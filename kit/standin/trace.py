@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -23,9 +24,10 @@ class TraceFile:
 
     def __init__(self, folder: Path, *, cuda_graph: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
         self._file: BinaryIO = (folder / "trace.jsonl").open("ab")
         self._cuda_graph = cuda_graph
-        self.written = 0
+        self._written = 0
 
     def write(self, iteration: Iteration, *, ready_s: Seconds) -> None:
         """Record a decode iteration; prefills are not traced."""
@@ -34,7 +36,7 @@ class TraceFile:
         rows = iteration.rows
         speculates = iteration.draft_tokens is not None
         record = {
-            "i": self.written,
+            "i": self._written,
             "t": ready_s,
             "nd": iteration.draft_tokens,
             "bs": len(rows),
@@ -44,7 +46,18 @@ class TraceFile:
         }
         self._file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
         self._file.flush()
-        self.written += 1
+        self._written += 1
+
+    def status(self) -> dict[str, Any]:
+        """What `/server_info` shows under `speckit_trace`."""
+        return {
+            "version": "stand-in",
+            "pid": os.getpid(),
+            "directory": str(self._folder),
+            "enabled": not self._file.closed,
+            "records": self._written,
+            "dropped": 0,
+        }
 
     def close(self) -> None:
         """Close the file."""

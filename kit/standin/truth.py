@@ -1,19 +1,20 @@
-"""What a measurement of a world should find: noise-free closed loops in virtual time. Pure."""
+"""What a measurement of a world should find: closed loops without noise, in virtual time. Pure."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kit.standin.engine import Engine, Limits, Request, Speculation
 from kit.standin.text import EOS
 from kit.standin.world import World
-from kit.units import Tokens, TokensPerSecond
+from kit.units import Seconds, Tokens, TokensPerSecond
 
 __all__ = ["Job", "Truth", "jobs", "simulate", "truth"]
 
-_GRID = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 20, 24, 28, 32)
+_GRID = (1, 2, 4, 6, 7, 8, 9, 10, 12, 16, 24, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,62 +28,70 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Tokens per second of each arm at each concurrency, and where each arm stops beating the first one."""
+    """Tokens per second of each arm at each concurrency, and the concurrency up to which each beats the first."""
 
     throughput: Mapping[str, Mapping[int, TokensPerSecond]]
     crossover: Mapping[str, float | None]
 
 
-def jobs(
-    count: int, *, seed: int = 0, prompt_tokens: Tokens = 40, shortest: Tokens = 24, longest: Tokens = 48
-) -> tuple[Job, ...]:
-    """`count` prompts with output lengths uniform between the two bounds."""
+def jobs(count: int, *, prompt_tokens: Tokens = 40, shortest: Tokens = 24, longest: Tokens = 48) -> tuple[Job, ...]:
+    """`count` different prompts whose output lengths spread evenly between the two bounds."""
+    spread = longest - shortest + 1
     return tuple(
-        Job(
-            tuple(range(1 + 977 * (seed * count + i), 1 + 977 * (seed * count + i) + prompt_tokens)),
-            shortest + (i * 7919) % (longest - shortest + 1),
-        )
-        for i in range(count)
+        Job(prompt=(index, *range(1, prompt_tokens)), max_new_tokens=shortest + (index * 7919) % spread)
+        for index in range(count)
     )
 
 
-def simulate(
-    world: World,
-    *,
-    speculation: Speculation | None,
-    concurrency: int,
-    work: Sequence[Job],
-    limits: Limits | None = None,
-) -> TokensPerSecond:
-    """Output tokens per second of the steady window of a closed loop without noise.
+def truth(
+    world: World, *, arms: Mapping[str, Speculation | None], work: Sequence[Job], grid: Sequence[int] = _GRID
+) -> Truth:
+    """Throughput of every arm on a grid of concurrencies, and where its ratio to the first arm falls below 1.
 
-    The window of method.md 5.1: from the first moment with `concurrency` requests in flight to the last one.
+    The crossover is interpolated linearly in log ratio and log concurrency (method.md 5.5); None when the ratio
+    crosses nowhere on the grid.
     """
-    engine = Engine(world, speculation=speculation, limits=limits or Limits(), launch_seed=None)
-    pending = [_request(world, job, index, speculation) for index, job in enumerate(work)]
-    pending.reverse()
-    for _ in range(min(concurrency, len(pending))):
-        engine.submit(pending.pop())
-    now, tokens, last = 0.0, 0, 0.0
-    counted = 0
-    full = True
+    throughput = {
+        name: {level: simulate(world, speculation=arm, concurrency=level, work=work) for level in grid}
+        for name, arm in arms.items()
+    }
+    baseline, *others = throughput
+    logs = {name: [math.log(throughput[name][c] / throughput[baseline][c]) for c in grid] for name in others}
+    return Truth(throughput, {name: _crossing(grid, values) for name, values in logs.items()})
+
+
+def simulate(
+    world: World, *, speculation: Speculation | None, concurrency: int, work: Sequence[Job]
+) -> TokensPerSecond:
+    """Output tokens per second of a closed loop, over the window of method.md 5.1.
+
+    The window ends when the number of requests in flight falls below `concurrency` for good; a client that answers
+    at once keeps it at `concurrency` from the start. Raises ValueError when `work` cannot fill the loop.
+    """
+    if len(work) < concurrency:
+        raise ValueError(f"{len(work)} requests cannot keep {concurrency} in flight; simulate more")
+    engine = Engine(world, speculation=speculation, limits=Limits(), launch_seed=None)
+    requests = [_request(world, job, rid=f"{index:06d}", speculation=speculation) for index, job in enumerate(work)]
+    for request in requests[:concurrency]:
+        engine.submit(request)
+    pending = iter(requests[concurrency:])
+    now_s: Seconds = 0.0
+    tokens: Tokens = 0
     while (iteration := engine.step()) is not None:
-        now += iteration.duration_s
+        now_s += iteration.duration_s
         tokens += sum(row.request.produced - row.before for row in iteration.rows if not row.ghost)
         for _ in iteration.finished:
-            if full:
-                last, counted = now, tokens
-            if pending:
-                engine.submit(pending.pop())
-            else:
-                full = False
-    return counted / last
+            following = next(pending, None)
+            if following is None:
+                return tokens / now_s
+            engine.submit(following)
+    raise ValueError("the simulation ended before its requests did")
 
 
-def _request(world: World, job: Job, index: int, speculation: Speculation | None) -> Request:
+def _request(world: World, job: Job, *, rid: str, speculation: Speculation | None) -> Request:
     text = world.answer(job.prompt, length=job.max_new_tokens + 16, speculates=speculation is not None)
     return Request(
-        rid=f"{index:06d}",
+        rid=rid,
         prompt_tokens=len(job.prompt),
         text=text,
         max_new_tokens=job.max_new_tokens,
@@ -90,24 +99,8 @@ def _request(world: World, job: Job, index: int, speculation: Speculation | None
     )
 
 
-def truth(
-    world: World, *, arms: Mapping[str, Speculation | None], work: Sequence[Job], grid: Sequence[int] = _GRID
-) -> Truth:
-    """Throughput of every arm on a grid of concurrencies; the crossover is interpolated in the log of both.
-
-    The first arm is the baseline. A crossover is None when the arm never stops winning, or never wins.
-    """
-    throughput = {
-        name: {level: simulate(world, speculation=arm, concurrency=level, work=work) for level in grid}
-        for name, arm in arms.items()
-    }
-    baseline, *others = throughput
-    ratios = {name: [math.log(throughput[name][c] / throughput[baseline][c]) for c in grid] for name in others}
-    return Truth(throughput, {name: _crossing(grid, ratio) for name, ratio in ratios.items()})
-
-
 def _crossing(levels: Sequence[int], logs: Sequence[float]) -> float | None:
-    for left, right, above, below in zip(levels, levels[1:], logs, logs[1:], strict=False):
+    for (left, above), (right, below) in pairwise(zip(levels, logs, strict=True)):
         if above > 0 >= below:
             return math.exp(math.log(left) + math.log(right / left) * above / (above - below))
     return None

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kit.errors import SpecError
-from kit.spec.strict import Name, StrictModel
-from kit.standin.text import EOS, FIRST_WORD, VOCABULARY, Text, uniforms
+from kit.standin.text import EOS, FIRST_WORD, VOCABULARY, Floats, Text, uniforms
 from kit.units import Seconds, Tokens
 
 __all__ = ["Cost", "Draft", "Noise", "TextProcess", "World", "load_world", "presets"]
@@ -29,7 +29,13 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Milliseconds = Annotated[float, Field(ge=0)]
 
 
-class TextProcess(StrictModel):
+class _Part(BaseModel):
+    """Settings of `kit.spec`, whose import would be a third of the start-up time."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TextProcess(_Part):
     """How long answers are when nobody stops them."""
 
     shortest: int = Field(default=24, ge=1)
@@ -38,7 +44,7 @@ class TextProcess(StrictModel):
     """Most tokens of an answer; lengths are uniform between the two."""
 
 
-class Draft(StrictModel):
+class Draft(_Part):
     """Which tokens the draft gets right: two regimes inside each text, in two kinds of prompts."""
 
     easy_prompts: Share = 0.5
@@ -55,7 +61,7 @@ class Draft(StrictModel):
     """Chance per token that a speculating server leaves the greedy text for good; 0 is lossless."""
 
 
-class Cost(StrictModel):
+class Cost(_Part):
     """Time of an iteration of n rows at draft length K: the cost model of method.md 3.1, and of prefill."""
 
     base_ms: Milliseconds
@@ -87,7 +93,7 @@ class Cost(StrictModel):
         return (self.prefill_ms + self.prefill_token_ms * tokens) / 1e3
 
 
-class Noise(StrictModel):
+class Noise(_Part):
     """How measured times scatter, as standard deviations of their logarithm."""
 
     launch_sd: float = Field(default=0.015, ge=0)
@@ -96,10 +102,10 @@ class Noise(StrictModel):
     """From iteration to iteration."""
 
 
-class World(StrictModel):
+class World(_Part):
     """Everything that is true about a simulated model, draft and host."""
 
-    name: Name
+    name: str = Field(pattern=r"^[a-z0-9-]+$")
     """Name of the preset."""
     about: str
     """One line for the reader of a report."""
@@ -117,25 +123,24 @@ class World(StrictModel):
     """From process start to warm-up."""
 
     def answer(self, prompt: tuple[int, ...], *, length: Tokens, speculates: bool, sample: int = 0) -> Text:
-        """The first `length` positions of what follows `prompt` (token ids).
+        """The first `length` positions (2 or more) of what follows `prompt` (token ids).
 
         `speculates` matters only in a world with divergence; `sample` is 0 for greedy decoding and any other
         number for one draw at a temperature.
         """
-        key = self._key(prompt, sample)
-        kind, end, *_ = uniforms(key ^ _TRAITS, streams=1, length=2)[0]
-        word, switch, regime, luck, leave, other = uniforms(key, streams=6, length=length)
-        easy_share = self.draft.easy_text[0 if kind < self.draft.easy_prompts else 1]
-        starts = np.flatnonzero(switch < 1 / self.draft.regime_tokens)
-        stretch = np.searchsorted(starts, np.arange(length), side="right")
-        easy = regime[np.concatenate(([0], starts))[stretch]] < easy_share
-        tokens = FIRST_WORD + (word * (VOCABULARY - FIRST_WORD)).astype(np.int64)
+        hashed = uniforms(self._key(prompt, sample), streams=7, length=length)
+        (kind, end, *_), word, switch, regime, luck, leave, other = hashed
+        tokens = _words(word)
         if speculates and self.draft.divergence:
             left = np.maximum.accumulate(leave < self.draft.divergence)
-            tokens[left] = FIRST_WORD + (other[left] * (VOCABULARY - FIRST_WORD)).astype(np.int64)
+            tokens[left] = _words(other[left])
         last = self.text.shortest - 1 + int(end * (self.text.longest - self.text.shortest + 1))
         if last < length:
             tokens[last] = EOS
+        # Each switch begins a stretch of text, whose regime is drawn at its first position.
+        position = np.arange(len(switch))
+        stretch = np.maximum.accumulate(position * (switch * self.draft.regime_tokens < 1))
+        easy = regime[stretch] < self.draft.easy_text[0 if kind < self.draft.easy_prompts else 1]
         return Text(
             tokens=tokens.tolist(), margin=np.where(easy, *self.draft.accept) - luck, shift=self.draft.shift / 6
         )
@@ -150,7 +155,8 @@ class World(StrictModel):
         return int.from_bytes(digest.digest(), "little") ^ (sample << 1)
 
 
-_TRAITS = 0x5DEECE66D  # separates the traits of a prompt from the streams of its text
+def _words(share: Floats) -> npt.NDArray[np.int64]:
+    return FIRST_WORD + (share * (VOCABULARY - FIRST_WORD)).astype(np.int64)
 
 
 def presets() -> tuple[str, ...]:
@@ -166,7 +172,7 @@ def load_world(name: str) -> World:
             text = resources.files("kit.standin").joinpath("worlds", f"{name}.yaml").read_text("utf-8")
         else:
             text = Path(name).read_text("utf-8")
-        return World.model_validate(yaml.safe_load(text), strict=False)
+        return World.model_validate(yaml.safe_load(text))
     except OSError as error:
         known = ", ".join(presets())
         raise SpecError(f"world {name}: cannot be read ({error.strerror}); name a file or one of {known}") from None
