@@ -9,7 +9,7 @@ by pooling.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, TypedDict
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kit.stats.arrays import IntArray, histogram_matrix, optional, quotient, tails
-from kit.stats.estimate import Estimate
+from kit.stats.estimate import Estimate, Interval
 from kit.stats.intervals import mean_interval, ratio_intervals
 
 __all__ = [
@@ -163,17 +163,35 @@ def survival_curve(hists: IntArray, *, strata: ArrayLike | None = None, level: f
     over = np.hstack([tail[:, 1:], tail[:, 1:], tokens])
     under = np.hstack([np.repeat(rounds, depth, axis=1), tail[:, :-1], rounds])
     kept = None if strata is None else np.asarray(strata)[present]
-    estimates = ratio_intervals(over[present], n=under[present], strata=kept, level=level)
-    tau = estimates[-1]
+    shares = ratio_intervals(over[present], n=under[present], strata=kept, level=level)
+    at_risk = (under[present] > 0).sum(axis=0).tolist()
+    estimates = [_bounded(share, prompts) for share, prompts in zip(shares[:-1], at_risk[:-1], strict=True)]
     return SurvivalCurve(
         depth=depth,
         rounds=int(rounds.sum()),
         prompts=int(present.sum()),
-        survival=estimates[:depth],
-        conditional=estimates[depth : 2 * depth],
+        survival=tuple(estimates[:depth]),
+        conditional=tuple(estimates[depth:]),
         macro=tuple(
-            mean_interval(share, strata=kept, level=level) for share in (tail[present, 1:] / rounds[present]).T
+            _bounded(mean_interval(share, strata=kept, level=level), len(share))
+            for share in (tail[present, 1:] / rounds[present]).T
         ),
-        tokens_per_round=tau,
-        tokens_per_position=tau.mapped(lambda value: value / (depth + 1)),
+        tokens_per_round=shares[-1],
+        tokens_per_position=shares[-1].mapped(lambda value: value / (depth + 1)),
     )
+
+
+def _bounded(share: Estimate, prompts: int) -> Estimate:
+    """The share with its interval kept inside [0, 1]; at 0 or 1 the prompts' agreement bounds it, not their spread.
+
+    When no prompt of n ever accepts, a spread of 0 says nothing: the limit is 1 - (alpha/2)^(1/n), as in method 2.3.
+    """
+    if share.point is None or share.interval is None:
+        return share
+    lo, hi, level = max(share.interval.lo, 0.0), min(share.interval.hi, 1.0), share.interval.level
+    unseen = 1 - ((1 - level) / 2) ** (1 / prompts)
+    if share.point == 0:
+        hi = unseen
+    elif share.point == 1:
+        lo = 1 - unseen
+    return replace(share, interval=Interval(lo, hi, level))

@@ -29,6 +29,9 @@ LEGACY_TOLERANCE: Final = 0.05
 FUNCTIONAL_LIMIT: Final = 0.02
 # Below this many prompts the percentile bootstrap is short of its level; the linearised t is not (method 1.5).
 BOOTSTRAP_FROM: Final = 40
+BOOTSTRAP: Final = "paired stratified cluster bootstrap over prompts"
+LINEARISED: Final = "paired stratified cluster-linearised t over prompts"
+NO_ROUNDS: Final = "some resamples held no rounds"
 
 Captures = Mapping[int, Mapping[int, IntArray]]
 
@@ -117,7 +120,7 @@ def curve_gate(
         cells=cells,
         worst=max(cells, key=_reach, default=None),
         legacy_exceeded=any(abs(cell.difference.point or 0.0) > LEGACY_TOLERANCE for cell in cells),
-        functional=tuple(_functional(C, curves) for C in sorted(captures) if len(captures[C]) > 1),
+        functional=tuple(_functional(captures, C, curves) for C in sorted(captures) if len(captures[C]) > 1),
         reason=_reason(word, cells, delta),
     )
 
@@ -156,10 +159,9 @@ def _differences(
 
 def _bootstrapped(draws: FloatArray, prompts: int, alpha: float) -> tuple[Estimate, float | None, int | None]:
     interval = percentile_interval(draws[1:], level=1 - 2 * alpha)
-    method, reason = "paired stratified cluster bootstrap over prompts", "some resamples held no rounds"
     if interval is None:
-        return Estimate.bare(float(draws[0]), n=prompts, method=method, reason=reason), None, None
-    return Estimate(float(draws[0]), interval, prompts, method), float(draws[1:].std(ddof=1)), None
+        return Estimate.bare(float(draws[0]), n=prompts, method=BOOTSTRAP, reason=NO_ROUNDS), None, None
+    return Estimate(float(draws[0]), interval, prompts, BOOTSTRAP), float(draws[1:].std(ddof=1)), None
 
 
 def _linearised(
@@ -171,12 +173,11 @@ def _linearised(
     found = paired_ratio_diff(a[used, 0], na=a[used, 1], xb=b[used, 0], nb=b[used, 1], strata=codes)
     prompts, freedom = len(codes), len(codes) - len(np.unique(codes))
     diff, se = found["diff"] or 0.0, found["se"]
-    method = "paired stratified cluster-linearised t over prompts"
     if se is None or freedom < 1:
         reason = f"{prompts} prompts leave a stratum with fewer than two: its spread is unknown"
-        return Estimate.bare(diff, n=prompts, method=method, reason=reason), None, None
+        return Estimate.bare(diff, n=prompts, method=LINEARISED, reason=reason), None, None
     half = float(stats.t.ppf(1 - alpha, freedom)) * se
-    return Estimate(diff, Interval(diff - half, diff + half, 1 - 2 * alpha), prompts, method), se, freedom
+    return Estimate(diff, Interval(diff - half, diff + half, 1 - 2 * alpha), prompts, LINEARISED), se, freedom
 
 
 def _cell(d: _Difference, p_holm: float, delta: float, cells: int) -> CurveCell:
@@ -201,22 +202,22 @@ def _reason(word: GateWord, cells: Sequence[CurveCell], delta: float) -> str | N
     return f"{outside} of {len(cells)} cells are neither inside nor significantly outside a margin of {delta}"
 
 
-def _functional(concurrency: int, curves: Mapping[tuple[int, int], FloatArray]) -> FunctionalError:
-    depths = [K for C, K in curves if concurrency == C]
+def _functional(captures: Captures, concurrency: int, curves: Mapping[tuple[int, int], FloatArray]) -> FunctionalError:
+    depths = sorted(K for C, K in curves if concurrency == C)
     if len(depths) < 2:
-        missing = Estimate.missing("fewer than two depths were captured", method="bootstrap")
+        missing = Estimate.missing("fewer than two depths were captured", method=BOOTSTRAP)
         return FunctionalError(concurrency, (), missing)
-    deepest = curves[concurrency, max(depths)]
+    prompts = int(captures[concurrency][depths[-1]].any(axis=1).sum())
+    deepest = curves[concurrency, depths[-1]]
     errors = {
-        K: quotient(1 + deepest[:, :K].sum(axis=1), 1 + curves[concurrency, K].sum(axis=1)) - 1
-        for K in sorted(depths)[:-1]
+        K: quotient(1 + deepest[:, :K].sum(axis=1), 1 + curves[concurrency, K].sum(axis=1)) - 1 for K in depths[:-1]
     }
     worst = np.max(np.abs(np.stack(list(errors.values()))), axis=0)
-    return FunctionalError(concurrency, tuple((K, _limits(e)) for K, e in errors.items()), _limits(worst))
+    by_depth = tuple((K, _limits(error, prompts)) for K, error in errors.items())
+    return FunctionalError(concurrency, by_depth, _limits(worst, prompts))
 
 
-def _limits(draws: FloatArray) -> Estimate:
-    """Point and two-sided 90 % interval; n is the number of draws, the prompts are those of the cells."""
+def _limits(draws: FloatArray, prompts: int) -> Estimate:
+    """Observed value and two-sided 90 % interval of the draws after it."""
     interval = percentile_interval(draws[1:], level=0.90)
-    reason = None if interval else "some resamples held no rounds"
-    return Estimate(float(draws[0]), interval, len(draws) - 1, "bootstrap draws of the paired curves", reason)
+    return Estimate(float(draws[0]), interval, prompts, BOOTSTRAP, None if interval else NO_ROUNDS)

@@ -97,6 +97,17 @@ def test_a_lone_prompt_in_a_stratum_has_no_interval() -> None:
     assert "fewer than two" in (estimate.reason or "")
 
 
+def test_shares_stay_between_0_and_1_and_agreement_is_not_certainty() -> None:
+    dead = survival_curve(np.array([[50, 0, 0]] * 24))
+    assert dead.survival[0].point == 0.0 and dead.survival[0].interval is not None
+    assert dead.survival[0].interval.hi == pytest.approx(1 - 0.025 ** (1 / 24))
+    perfect = survival_curve(np.array([[0, 0, 50]] * 24)).survival[1].interval
+    assert perfect is not None and perfect.hi == 1.0
+    assert perfect.lo == pytest.approx(0.025 ** (1 / 24))
+    rare = survival_curve(np.array([[40, 0, 0]] * 5 + [[30, 0, 1]])).survival[1].interval
+    assert rare is not None and rare.lo == 0.0
+
+
 def test_linearised_and_bootstrap_errors_agree_within_ten_percent() -> None:
     runs, classes = easy_and_hard_texts(192, seed=5)
     h = histograms(runs, K=7)

@@ -41,13 +41,20 @@ def requests_of(runs: IntArray, *, batch: IntArray | None = None, size: int = 8)
 
 
 def test_a_homogeneous_world_has_nothing_to_gain_from_curves() -> None:
-    runs = homogeneous_texts(384, seed=2, rate=0.72, length=128)
-    gaps = oracle_gaps(requests_of(runs), Ks=KS, cost=measured_cost(), resampling=DRAWS)
-    interval = gaps.curve_over_scalar.interval
-    assert interval is not None and interval.lo <= 0.001 and interval.hi < 0.005
-    assert gaps.is_zero(gaps.curve_over_scalar)
-    assert (gaps.ragged_over_curve.point or 0) < 0.003
-    assert gaps.batches == 48 and gaps.uncovered == 0
+    n, K = (axis.ravel().astype(float) for axis in np.meshgrid([4, 8, 16], [1, 3, 5, 7]))
+    cost = fit_iteration_cost(n, K=K, seconds=0.90 + 0.01 * n * (K + 1) + 0.04 * K)
+    found = [
+        oracle_gaps(
+            requests_of(homogeneous_texts(384, seed=seed, rate=0.72, length=128)), Ks=KS, cost=cost, resampling=DRAWS
+        )
+        for seed in range(12)
+    ]
+    intervals = [gaps.curve_over_scalar.interval for gaps in found]
+    assert sum(interval is not None and interval.contains(0.0) for interval in intervals) >= 10
+    assert all(gaps.is_zero(gaps.curve_over_scalar) for gaps in found)
+    # Deciding on noise costs a little, and is reported as it is.
+    assert np.mean([gaps.ragged_over_curve.point or 0.0 for gaps in found]) == pytest.approx(-0.0057, abs=0.001)
+    assert {(gaps.batches, gaps.uncovered) for gaps in found} == {(48, 0)}
 
 
 def test_batches_of_different_texts_gain_from_adapting_and_requests_from_ragged_depths() -> None:
