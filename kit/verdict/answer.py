@@ -18,6 +18,11 @@ _OUTPUT_ORDER = (
     LosslessWord.UNRESOLVED,
     LosslessWord.VIOLATED,
 )
+_WHERE = {
+    Origin.MEASURED: "On this host",
+    Origin.ATTACHED: "On the attached servers",
+    Origin.SIMULATED: "In this simulated world",
+}
 _OUTPUT_WORDS = {
     LosslessWord.LOSSLESS: "outputs are the baseline's, token by token",
     LosslessWord.BENIGN_DIVERGENCE: "outputs part from the baseline's only at near-ties",
@@ -30,31 +35,31 @@ def answer(
     origin: Origin, arms: Sequence[ArmVerdict], outputs: LosslessnessSection, states: Sequence[CellJudgement]
 ) -> str:
     """One sentence, ending in a full stop."""
-    parts = [_speed(origin, arms), *_outputs(outputs), _trust(states)]
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{'; '.join([_speed(origin, arms), *_outputs(outputs), _trust(states)])}."
 
 
 def _speed(origin: Origin, arms: Sequence[ArmVerdict]) -> str:
     if origin is Origin.IMPORTED:
-        return "this imported capture supports no word about speed"
+        return "This imported capture supports no word about speed"
     clauses = [clause for word in SweepWord if (clause := _clause(word, [arm for arm in arms if arm.word is word]))]
-    return ", and ".join(clauses) or "no arm was compared with a baseline"
+    return f"{_WHERE[origin]} {', and '.join(clauses) or 'no arm was compared with a baseline'}"
 
 
 def _clause(word: SweepWord, arms: Sequence[ArmVerdict]) -> str:
     if not arms:
         return ""
     names, baselines = _listed([arm.arm for arm in arms]), _listed(sorted({arm.baseline for arm in arms}))
+    one = len(arms) == 1
     match word:
         case SweepWord.BASELINE_DOMINATES:
-            return f"{baselines} beats {names} at every measured concurrency"
+            return f"{names} {'is' if one else 'are'} slower than {baselines} at every measured concurrency"
         case SweepWord.EAGLE3_DOMINATES:
-            return f"{names} beats {baselines} at every measured concurrency"
+            return f"{names} {'is' if one else 'are'} faster than {baselines} at every measured concurrency"
         case SweepWord.EAGLE3_WINS_UP_TO:
-            return f"{names} beats {baselines} at low concurrency and loses at high"
+            verbs = ("is", "loses") if one else ("are", "lose")
+            return f"{names} {verbs[0]} faster than {baselines} at low concurrency and {verbs[1]} at high"
         case SweepWord.INCONCLUSIVE:
-            return f"{names} against {baselines} is undecided"
+            return f"{names} against {baselines} {'is' if one else 'are'} undecided"
 
 
 def _outputs(outputs: LosslessnessSection) -> list[str]:
