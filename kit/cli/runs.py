@@ -10,9 +10,10 @@ import click
 
 from kit.cli.options import json_option, print_json, selected, selection_options, spec_argument
 from kit.console import progress
+from kit.errors import SpecError
 from kit.pipeline import newest_run, published, run_files, run_spec
 from kit.records import Launch, RunFacts
-from kit.report import summary, verdict_data
+from kit.report import summary, verdict_json
 from kit.store import read_run
 
 __all__ = ["list_runs", "report", "run", "show"]
@@ -64,10 +65,10 @@ def report(run_file: Path | None, out: Path, as_json: bool) -> None:
 def _publish(path: Path, out: Path, as_json: bool) -> None:
     verdict, paths = published(path, out=out)
     if as_json:
-        print_json(verdict_data(verdict))
+        click.echo(verdict_json(verdict), nl=False)
     else:
         click.echo(summary(verdict))
-        click.echo(f"\nverdict   {paths.attached}\nevidence  {paths.folder}\nfacts     {path}")
+        click.echo(f"\nverdict   {paths.page}\nevidence  {paths.folder}\nfacts     {path}")
 
 
 @click.command("list")
@@ -98,18 +99,28 @@ def list_runs(folder: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("run_file", type=click.Path(path_type=Path))
+@click.option("--log", "logged", type=click.IntRange(min=0), help="Print the server log of this launch instead.")
 @json_option
-def show(run_file: Path, as_json: bool) -> None:
+def show(run_file: Path, logged: int | None, as_json: bool) -> None:
     """Show what RUN_FILE holds: its launches and how each ended.
 
     \b
-    speckit show results/20261129-120000-abcdef.duckdb
+    speckit show results/20261129-120000-abcdef.duckdb --log 0
     """
     facts = read_run(run_file)
-    if as_json:
+    if logged is not None:
+        click.echo(_log(facts, logged), nl=False)
+    elif as_json:
         print_json(_contents(facts))
     else:
         click.echo("\n".join(_lines(facts)))
+
+
+def _log(facts: RunFacts, number: int) -> str:
+    for launch in facts.launches:
+        if launch.launch == number:
+            return launch.log
+    raise SpecError(f"--log {number}: the run has launches 0 to {len(facts.launches) - 1}")
 
 
 def _contents(facts: RunFacts) -> dict[str, object]:

@@ -12,6 +12,7 @@ import click
 from kit.cli.options import json_option, print_json, selected, selection_options, spec_argument
 from kit.errors import SpecError
 from kit.pipeline import Preview, preview
+from kit.report import metrics_page
 from kit.spec import SCHEMA_FILE, schema_text
 
 __all__ = ["check", "plan", "schema"]
@@ -101,17 +102,19 @@ def _duration(seconds: float) -> str:
 
 
 @click.command()
-@click.option("--check", "only_check", is_flag=True, help="Exit 1 when the written files are out of date.")
+@click.option("--check", "only_check", is_flag=True, help="Exit 2 when a written file is out of date.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("."), help="Root of the project.")
 def schema(only_check: bool, out: Path) -> None:
-    """Write the generated files: the JSON Schema of a spec.
+    """Write the generated files: the JSON Schema of a spec and the page of metrics.
 
     \b
     speckit schema --check
     """
-    path, text = out / "specs" / "schema" / SCHEMA_FILE, schema_text()
-    if not only_check:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    elif not path.exists() or path.read_text(encoding="utf-8") != text:
-        raise SpecError(f"{path}: out of date; run `speckit schema` and commit the file")
+    generated = {Path("specs/schema") / SCHEMA_FILE: schema_text(), Path("docs/metrics.md"): metrics_page()}
+    for name, text in generated.items():
+        path = out / name
+        if not only_check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            raise SpecError(f"{path}: out of date; run `speckit schema` and commit the file")

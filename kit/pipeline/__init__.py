@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from kit.spec import RULES_VERSION, expanded_json
 from kit.store import read_run, write_facts
 from kit.verdict import Verdict, judge
 
-__all__ = ["Preview", "Watcher", "import_run", "judged", "newest_run", "preview", "published", "run_files", "run_spec"]
+__all__ = ["Preview", "Watcher", "import_run", "newest_run", "preview", "published", "run_files", "run_spec"]
 
 
 def run_spec(source: Path, *, out: Path | None, selection: Selection, watcher: Watcher) -> Path:
@@ -34,15 +35,11 @@ def run_spec(source: Path, *, out: Path | None, selection: Selection, watcher: W
     return path
 
 
-def judged(run_file: Path) -> Verdict:
-    """The verdict on the facts in `run_file`: recomputed every time, never stored."""
-    return judge(read_run(run_file))
-
-
 def published(run_file: Path, *, out: Path) -> tuple[Verdict, ReportPaths]:
-    """The verdict on `run_file`, and the report written below `out`."""
-    verdict = judged(run_file)
-    return verdict, write_report(verdict, out=out)
+    """The verdict on the facts in `run_file`, recomputed every time, and the report written below `out`."""
+    facts = read_run(run_file)
+    verdict = judge(facts)
+    return verdict, write_report(verdict, out=out, notes=json.loads(facts.header.spec_json).get("notes"))
 
 
 def import_run(source: Path, *, out: Path) -> Path:
