@@ -18,7 +18,7 @@ from kit.errors import SpecError
 from kit.standin.flags import parse_arguments
 from kit.standin.info import VERSION
 from kit.standin.intake import Intake
-from kit.standin.journal import LOG, banner, configure
+from kit.standin.journal import LOG, banner, configure, die
 from kit.standin.precise import precise_loop
 from kit.standin.server import Launch, application
 from kit.standin.settings import LogitsBufferTooSmall, Settings, resolve
@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except LogitsBufferTooSmall as error:
-        _die_as_a_scheduler(error)
+        die(f"AssertionError: {error}")
         raise
     banner(settings)
     intake = Intake(world, settings=settings, contract=contract)
@@ -73,13 +73,6 @@ def _leave(signum: int, frame: FrameType | None) -> None:
     """uvicorn shuts down first and then repeats the signal, which ends here."""
     LOG.info("SIGTERM received. signum=None frame=None. Draining requests and shutting down...")
     raise SystemExit(0)
-
-
-def _die_as_a_scheduler(error: LogitsBufferTooSmall) -> None:
-    """SGLang's scheduler dies of an exception, and its parent then kills the whole tree, itself included."""
-    LOG.error("Scheduler hit an exception: Traceback (most recent call last):\nAssertionError: %s\n", error)
-    LOG.error("Received sigquit from a child process. It usually means the child failed.")
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

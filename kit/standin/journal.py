@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 
 from kit.standin.engine import Engine, Iteration, Kind
 from kit.standin.settings import Settings
 from kit.units import Seconds, Tokens
 
-__all__ = ["LOG", "Journal", "banner", "configure"]
+__all__ = ["LOG", "Journal", "banner", "configure", "die"]
 
 LOG = logging.getLogger("sglang")
 _FORMAT = "[%(asctime)s] %(message)s"
@@ -25,6 +27,13 @@ def configure() -> None:
         logger.handlers[:] = [access]
         logger.propagate = False
         logger.setLevel(logging.INFO)
+
+
+def die(reason: str) -> None:
+    """End as SGLang does: the scheduler dies of an exception, and its parent kills the whole tree and itself."""
+    LOG.error("Scheduler hit an exception: Traceback (most recent call last):\n%s\n", reason)
+    LOG.error("Received sigquit from a child process. It usually means the child failed.")
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def banner(settings: Settings) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kit.standin.engine import Engine, Iteration, Request
-from kit.standin.journal import Journal
+from kit.standin.journal import Journal, die
 from kit.standin.trace import TraceFile
 from kit.units import Seconds, Tokens
 
@@ -62,6 +62,7 @@ class Scheduler:
         self.engine = engine
         self.iterations = 0
         self.late = 0
+        self._computing = False
         self._trace = trace
         self._journal = journal
         self._streams: dict[str, Stream] = {}
@@ -71,7 +72,7 @@ class Scheduler:
     @property
     def busy(self) -> bool:
         """Whether any request is unanswered or a ghost round still runs."""
-        return bool(self._streams) or not self.engine.idle
+        return bool(self._streams) or self._computing or not self.engine.idle
 
     def submit(self, request: Request) -> Stream:
         """Queue a request. Raises ValueError when its rid is in flight."""
@@ -88,7 +89,17 @@ class Scheduler:
             self._publish(request, now_s=self._loop.time())
 
     async def run(self) -> None:
-        """Run iterations for ever. A deadline follows from the one before, never from the time of waking up."""
+        """Run iterations for ever. A deadline follows from the one before, never from the time of waking up.
+
+        An error ends the process: a server that answers nothing any more would only be waited for.
+        """
+        try:
+            await self._iterate()
+        except Exception as error:
+            die(f"{type(error).__name__}: {error}")
+            raise
+
+    async def _iterate(self) -> None:
         deadline_s = self._loop.time()
         while True:
             if self.engine.drained:
@@ -97,9 +108,11 @@ class Scheduler:
             iteration = self.engine.step()
             if iteration is None:
                 continue
+            self._computing = True
             deadline_s += iteration.duration_s
             await asyncio.sleep(max(0.0, deadline_s - self._loop.time()))
             self._end(iteration, deadline_s)
+            self._computing = False
 
     async def _requests(self) -> None:
         """Wait until a request is there, and then as long as SGLang takes to receive and tokenise it."""

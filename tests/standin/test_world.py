@@ -80,7 +80,7 @@ def test_iteration_times_follow_the_cost_model() -> None:
     assert cost.decode_s(1, depth=None) == pytest.approx((4.5 + 0.2) / 1e3)
     assert cost.decode_s(8, depth=3, draft_tokens=4) == pytest.approx((4.5 + 0.2 * 8 * 4 + 0.25 * 3 + 0.6) / 1e3)
     assert cost.decode_s(1, depth=0) > cost.decode_s(1, depth=None)
-    assert cost.prefill_s(100) == pytest.approx((5.0 + 2.0) / 1e3)
+    assert cost.prefill_s(100) == pytest.approx((4.5 + 2.0) / 1e3)
 
 
 def test_launches_differ_by_the_launch_deviation() -> None:
