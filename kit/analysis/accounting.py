@@ -178,13 +178,10 @@ def _reasons(index: Index, untrusted: Ints, rows: Ints) -> tuple[ReasonCount, ..
 
 def _unmatched(index: Index, launch: int) -> int:
     """Request ids in the trace of a launch that no timed request bears: warm-up and health checks."""
-    trace = index.facts.trace
-    mine = index.iteration_launch[trace.rounds.iteration] == launch
-    ids = np.unique(trace.rounds.rid[mine])
-    known = {
-        record.rid for record, at in zip(index.requests.records, index.requests.launch, strict=True) if at == launch
-    }
-    return sum(trace.rids[code] not in known for code in ids.tolist())
+    rounds = index.facts.trace.rounds
+    mine = index.iteration_launch[rounds.iteration] == launch
+    known = mine & (index.owners >= 0)
+    return len(np.unique(rounds.rid[mine])) - len(np.unique(rounds.rid[known]))
 
 
 def _health(index: Index, launch: Launch) -> TraceHealth:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kit.analysis.acceptance_results import GateMovement, GateResidual, Gates
 from kit.analysis.accounting import Accounts
-from kit.analysis.index import Index
+from kit.analysis.index import Index, divergence
 from kit.records import Ints
 from kit.spec import Eagle3Arm
 from kit.stats import (
@@ -27,7 +27,6 @@ from kit.stats import (
     alignment_gate,
     conversion_residuals,
     curve_gate,
-    first_divergence,
     min_prompts_zero_discordance,
     movement,
     read_gates,
@@ -168,14 +167,13 @@ def _aligned(index: Index, one: _Capture, other: _Capture) -> Aligned:
     """Sites of the prompts that both captures have, up to the first token in which their outputs differ."""
     records = index.requests.records
     prompts = len(one.request)
-    divergence = np.full(prompts, -1, np.int64)
+    parting = np.full(prompts, -1, np.int64)
     both = np.flatnonzero((one.request >= 0) & (other.request >= 0))
     for prompt in both.tolist():
-        a, b = records[one.request[prompt]], records[other.request[prompt]]
-        at = first_divergence(a.output_ids, b=b.output_ids)
-        divergence[prompt] = -1 if at is None else at
+        at = divergence(records[one.request[prompt]], records[other.request[prompt]])
+        parting[prompt] = -1 if at is None else at
     one_rounds, other_rounds = _only(one.rounds, both), _only(other.rounds, both)
-    return align(one_rounds, b=other_rounds, prompts=prompts, divergence=divergence)
+    return align(one_rounds, b=other_rounds, prompts=prompts, divergence=parting)
 
 
 def _only(rounds: StatRounds | None, prompts: Ints) -> StatRounds:

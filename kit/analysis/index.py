@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from kit.records import Cell, Ints, Launch, Outcome, Phase, Repetition, RequestRecord, Role, RunFacts
 from kit.spec import AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Spec
+from kit.stats import first_divergence
 
-__all__ = ["Index", "JoinedRounds", "RequestTable", "depth_of", "spec_of", "topk_of"]
+__all__ = ["Index", "JoinedRounds", "RequestTable", "depth_of", "divergence", "spec_of", "topk_of"]
 
 Bools = npt.NDArray[np.bool_]
 NONE = -1  # a count that the server did not report
@@ -37,6 +38,13 @@ def depth_of(arm: Arm) -> int:
 def topk_of(arm: Arm) -> int:
     """Branching factor; 1 is a chain."""
     return arm.topk if isinstance(arm, Eagle3Arm) else 1
+
+
+def divergence(reference: RequestRecord, other: RequestRecord) -> int | None:
+    """Index of the first token in which two outputs differ; None when they are equal, which is quick to see."""
+    if reference.output_ids.tobytes() == other.output_ids.tobytes():
+        return None
+    return first_divergence(reference.output_ids, b=other.output_ids)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +138,11 @@ class Index:
         return np.isin(self.requests.cell, cells)
 
     @cached_property
+    def owners(self) -> Ints:
+        """Position in the request table of every row of the trace, -1 for warm-up and health checks."""
+        return _owners(self)
+
+    @cached_property
     def rounds(self) -> JoinedRounds:
         """Live trace rounds of the requests in the table, matched by launch and rid."""
         return _joined(self)
@@ -172,7 +185,7 @@ def _table(index: Index) -> RequestTable:
         hist=_padded([request.histogram or () for request in records]),
         has_hist=np.array([request.histogram is not None for request in records], bool),
         ids=_ints([len(request.output_ids) for request in records]),
-        chunk_tokens=_ints([int(request.chunk_tokens.sum()) if len(request.chunk_ns) else NONE for request in records]),
+        chunk_tokens=_streamed(records),
         prompt=prompt,
         prompt_class=prompt_class,
         prompts=prompts,
@@ -180,7 +193,8 @@ def _table(index: Index) -> RequestTable:
     )
 
 
-def _joined(index: Index) -> JoinedRounds:
+def _owners(index: Index) -> Ints:
+    """The timed request behind every row of the trace, by launch and request id; -1 for strangers."""
     trace, table = index.facts.trace, index.requests
     code: dict[str, int] = {}
     same = _ints([code.setdefault(rid, at) for at, rid in enumerate(trace.rids)])  # launches may reuse a rid
@@ -193,6 +207,11 @@ def _joined(index: Index) -> JoinedRounds:
         request_of[rid[mine]] = mine
         rows = launch == number
         owner[rows] = request_of[same[trace.rounds.rid[rows]]]
+    return owner
+
+
+def _joined(index: Index) -> JoinedRounds:
+    trace, owner = index.facts.trace, index.owners
     live = np.flatnonzero((owner >= 0) & ~trace.rounds.ghost)
     live = live[_last_life(owner[live], trace.rounds.tokens_before[live])]
     iteration = trace.rounds.iteration[live]
@@ -231,6 +250,14 @@ def _codes(values: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
     names = tuple(sorted(set(values)))
     code = {name: at for at, name in enumerate(names)}
     return names, _ints([code[value] for value in values])
+
+
+def _streamed(records: Sequence[RequestRecord]) -> Ints:
+    """Tokens that arrived in chunks, per request; NONE where no chunk was recorded."""
+    lengths = _ints([len(record.chunk_tokens) for record in records])
+    tokens = np.concatenate([np.empty(0, np.int64), *(record.chunk_tokens for record in records)])
+    sums = np.bincount(np.repeat(np.arange(len(records)), lengths), tokens, minlength=len(records))
+    return np.where(lengths > 0, sums.astype(np.int64), NONE)
 
 
 def _padded(histograms: Sequence[Sequence[int]]) -> Ints:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from kit.analysis.index import Index
+from kit.analysis.index import Index, divergence
 from kit.analysis.output_results import Divergence, Losslessness, Pairing
 from kit.records import RequestRecord, Role
 from kit.spec import BaselineArm
-from kit.stats import cp_upper, first_divergence
+from kit.stats import cp_upper
 
 __all__ = ["losslessness"]
 
@@ -100,7 +100,7 @@ def _compared(pairing: Pairing, other: _Outputs, reference: _Outputs) -> Iterato
 
 def _divergences(pairs: Iterable[tuple[RequestRecord, RequestRecord]]) -> Iterator[Divergence]:
     for other, reference in pairs:
-        at = first_divergence(reference.output_ids, b=other.output_ids)
+        at = divergence(reference, other)
         if at is not None:
             yield Divergence(
                 prompt=reference.prompt,
