@@ -19,21 +19,20 @@ LONGEST = 600
 _TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -~]?")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs"})
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
-_SPECIAL = re.compile(
-    r"[&<>|]|[\\`*#~$]"
-    r"|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"  # inside a word an underscore is only itself
-    r"|^\[|\[(?=\^)|\](?=[(\[:])"  # task, footnote, link; [1.19, 1.36] stays readable
-)
+# Inside a word an underscore is only itself.
+_ANYWHERE = r"[&<>|\\`*#~$]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"
+# Brackets make tasks, footnotes and links only in these places; [1.19, 1.36] stays readable.
+_SPECIAL = re.compile(_ANYWHERE + r"|^\[|\[(?=\^)|\](?=[(\[:])")
+_SPECIAL_IN_LABEL = re.compile(_ANYWHERE + r"|[\[\]]")
 _CODE_SPAN = re.compile(r"`([^`|\\]+)`")
-_BARE_BRACKET = re.compile(r"(?<!\\)([\[\]])")
 _BLOCK_START = re.compile(r"^(?:[-+](?= |$)|[-=](?=[-=]*$)|\d+(?=[.)](?: |$)))")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 
 
 def clean(foreign: str, *, longest: int = LONGEST) -> str:
     """One line without terminal escapes, control, bidirectional or surrogate characters; cut with "…" if too long."""
-    line = " ".join(_TERMINAL.sub("", foreign).split())
-    line = "".join(c for c in line if unicodedata.category(c) not in _INVISIBLE)
+    visible = (c for c in _TERMINAL.sub("", foreign) if c.isspace() or unicodedata.category(c) not in _INVISIBLE)
+    line = " ".join("".join(visible).split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
@@ -56,7 +55,7 @@ def code(foreign: str, *, longest: int = LONGEST) -> str:
 
 def label(foreign: str) -> str:
     """`foreign` as the label of a link or picture, where no bracket may stand for itself."""
-    return _BARE_BRACKET.sub(r"\\\1", text(foreign, longest=100 * LONGEST))
+    return _SPECIAL_IN_LABEL.sub(_neutral, clean(foreign, longest=100 * LONGEST))
 
 
 def fence(lines: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.report.escape import label, prose, text
-from kit.report.page import templates
+from kit.report.page import templates, tidy
 from kit.report.table import table
 
 __all__ = ["index_text", "write_index"]
@@ -44,7 +44,7 @@ def index_text(out: Path) -> str:
     ]
     header = ("Date", "Report", "Folder", "Flags", "Answer")
     shown = table(header, rows, align="lllll") if rows else ""
-    return templates().get_template("index.md.j2").render(table=shown).rstrip("\n") + "\n"
+    return tidy(templates().get_template("index.md.j2").render(table=shown))
 
 
 def _reports(out: Path) -> Iterator[_Listed]:

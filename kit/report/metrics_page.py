@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kit.metrics import METRICS, Direction, Metric
 from kit.report.escape import code, text
-from kit.report.page import templates
+from kit.report.page import templates, tidy
 from kit.report.table import table
 
 __all__ = ["metrics_page"]
@@ -21,7 +21,7 @@ def metrics_page() -> str:
     shown = table(("Name in JSON", "Called", "Unit in JSON", "Printed in", "Better"), rows, align="lllll")
     decides = [code(one.tag) for one in METRICS if one.decides]
     page = templates().get_template("metrics.md.j2")
-    return page.render(table=shown, decides=", ".join(decides), definitions=list(map(_definition, METRICS))) + "\n"
+    return tidy(page.render(table=shown, decides=", ".join(decides), definitions=list(map(_definition, METRICS))))
 
 
 def _definition(metric: Metric) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -20,7 +21,9 @@ from kit.report.sections.saturation import SaturationView, saturation_view
 from kit.report.table import table
 from kit.verdict import Verdict
 
-__all__ = ["Extras", "render", "templates"]
+__all__ = ["Extras", "render", "templates", "tidy"]
+
+_BLANK_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,12 @@ def templates() -> Environment:
 def render(verdict: Verdict, *, extras: Extras | None = None) -> str:
     """The verdict as a Markdown document that ends in one newline; the same text for the same arguments."""
     page = _page(verdict, extras or Extras())
-    return templates().get_template("verdict.md.j2").render(page=page).rstrip("\n") + "\n"
+    return tidy(templates().get_template("verdict.md.j2").render(page=page))
+
+
+def tidy(document: str) -> str:
+    """One blank line wherever absent parts leave several, and one newline at the end."""
+    return _BLANK_LINES.sub("\n\n", document).strip("\n") + "\n"
 
 
 def _page(verdict: Verdict, extras: Extras) -> PageView:

@@ -10,10 +10,12 @@ from kit.analysis import (
     ArmSaturation,
     ArmSummary,
     BlockRatio,
+    CellResult,
     ClassAcceptance,
     Comparison,
     CrossoverResult,
     DepthShare,
+    Distribution,
     FlagClass,
     FlagDifference,
     GateMovement,
@@ -24,13 +26,14 @@ from kit.analysis import (
     IterationTime,
     LevelResult,
     Losslessness,
+    OutcomeCount,
     Pairing,
     ReasonCount,
     Reconciliation,
     TraceHealth,
 )
 from kit.checks import CellJudgement, CellState, Code, Doubt, Scope, Severity
-from kit.records import LaunchStatus, Origin, Role
+from kit.records import LaunchStatus, Origin, Outcome, Role
 from kit.stats import (
     AdaptiveDepth,
     AlignmentCell,
@@ -93,6 +96,32 @@ def level(arm: str, concurrency: int, tok_s: float) -> LevelResult:
     speed = around(tok_s, 0.03 * tok_s)
     full = Estimate.bare(0.9 * tok_s, n=1, method=T, reason=ONE_LAUNCH)
     return LevelResult(arm, concurrency, 3, speed, full, around(concurrency / tok_s, 0.02 * concurrency / tok_s))
+
+
+def cell(number: int, arm: str, concurrency: int, tok_s: float) -> CellResult:
+    speed = Estimate.bare(tok_s, n=1, method=T, reason=ONE_LAUNCH)
+    wait = Distribution(128, mean=0.04, p50=0.031, p90=0.06, p99=0.0984)
+    return CellResult(
+        cell=number,
+        launch=number // 3,
+        block=0,
+        arm=arm,
+        role=Role.MEASURE,
+        concurrency=concurrency,
+        requests=128,
+        waves=4.0,
+        outcomes=(OutcomeCount(Outcome.OK, 128 - (number == 5) * 3),),
+        failed=(number == 5) * 3,
+        output_tokens=24576,
+        throughput_window=speed,
+        throughput_full_run=speed,
+        window=None,
+        achieved_concurrency=Estimate.bare(0.97 * concurrency, n=128, method="Little's law", reason=ONE_LAUNCH),
+        ttft_s=wait,
+        tpot_s=Distribution(128, mean=0.01, p50=0.0102, p90=0.011, p99=0.0131),
+        e2e_latency_s=wait,
+        chunk_gap_s=Distribution(0, reason="no stream was recorded") if number else wait,
+    )
 
 
 def comparison(arm: str, concurrency: int, ratio: float, *, spread: float = 0.05) -> Comparison:
@@ -172,7 +201,7 @@ SPEED = SpeedSection(
     levels=tuple(
         level(arm, c, tok_s) for arm, speeds in SPEEDS.items() for c, tok_s in zip(LEVELS, speeds, strict=True)
     ),
-    cells=(),
+    cells=tuple(cell(i, arm, c, tok_s) for i, (arm, c, tok_s) in enumerate(MEASURED)),
     aa_speed=(comparison("baseline", 8, 1.003, spread=0.011),),
     closing=(comparison("baseline", 8, 0.995, spread=0.02),),
     truth=tuple(TrueThroughput(arm, c, 1.01 * tok_s) for arm, c, tok_s in MEASURED),

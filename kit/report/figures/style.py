@@ -104,9 +104,9 @@ def looks(arms: Sequence[ArmSummary]) -> dict[str, Look]:
 
 def picture(figure: Figure, alt: str) -> Picture:
     """The figure as SVG without a date, so that equal figures are equal files."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "speckit", "Title": alt})
-    return Picture(buffer.getvalue(), alt)
+    buffer, words = io.StringIO(), clean(alt, longest=10_000)
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "speckit", "Title": words})
+    return Picture(buffer.getvalue(), words)
 
 
 def concurrency_axis(axes: Axes, levels: Sequence[int]) -> None:

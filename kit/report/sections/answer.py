@@ -83,12 +83,12 @@ def _multiplicity(speed: SpeedSection) -> str:
             f"The spec names {code(speed.candidate)} as the candidate before the run, so its words carry no "
             "correction for the other arms."
         )
-    if speed.holm:
+    if speed.holm and len(speed.comparisons) > 1:
         return (
             f"There are {counted(len(speed.comparisons), 'comparison')}, and among many a lucky one is likely; "
             "Holm's correction therefore asks more of each."
         )
-    return "The words carry no correction for the number of comparisons."
+    return ""
 
 
 def _registration(ran: WhatRan, headings: Sequence[Heading]) -> str:

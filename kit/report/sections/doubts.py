@@ -18,6 +18,7 @@ __all__ = ["DoubtGroup", "DoubtsView", "doubts_view"]
 
 MOST_PLACES = 6  # named one by one before the rest is only counted
 
+_AGREE = "No disagreement was found between what client, server and trace count."
 _EFFECT = {
     Severity.INVALID: "Not usable",
     Severity.UNKNOWN: "Not shown to be usable",
@@ -43,6 +44,7 @@ class DoubtsView:
     states: str
     groups: tuple[DoubtGroup, ...]
     identities: tuple[str, ...]
+    no_failure: str
     trace_table: str
     unfair_table: str
     intended_table: str
@@ -59,6 +61,7 @@ def doubts_view(section: DoubtsSection) -> DoubtsView:
         states=_states(section.cells),
         groups=_groups(section.doubts, cells),
         identities=tuple(line for row in section.identities for line in _failures(row)),
+        no_failure=_AGREE if section.cells else "Nothing was counted.",
         trace_table=_trace_table(section.reconciliation, section.traces) if section.reconciliation else "",
         unfair_table=_flag_table(unfair) if unfair else "",
         intended_table=_flag_table(intended) if intended else "",

@@ -10,6 +10,7 @@ from kit.format import COUNT, MISSING, PLAIN, RATIO, TOKENS_PER_SECOND, Reading,
 from kit.report.entries import column, defined, in_words, points
 from kit.report.escape import code
 from kit.report.measure import Measure, shown_measure
+from kit.report.sections.cells import cell_table
 from kit.report.table import Entry, table
 from kit.stats import CrossoverKind, Estimate, Saturation
 from kit.verdict import ArmVerdict, ComparisonVerdict, CrossoverVerdict, SpeedSection, Verdict
@@ -39,18 +40,26 @@ class SaturationView:
     crossover: str
     crossover_table: str
     maximum_table: str
+    ttft: str
+    chunk_gap: str
+    achieved: str
+    cell_table: str
 
 
 def saturation_view(verdict: Verdict) -> SaturationView:
     """The section's strings."""
     speed = verdict.speed
     return SaturationView(
-        warning=shown_measure(speed).warning,
+        warning=shown_measure(speed).warning if speed.levels else "",
         arms=tuple(_arm_table(arm, speed) for arm in speed.arms),
         truth=_TRUTH if speed.truth else "",
         crossover=defined("crossover"),
         crossover_table=_crossover_table(speed.crossovers) if speed.crossovers else "",
         maximum_table=_maximum_table(verdict.saturation) if verdict.saturation else "",
+        ttft=defined("ttft_s"),
+        chunk_gap=defined("chunk_gap_s"),
+        achieved=defined("achieved_concurrency"),
+        cell_table=cell_table(speed.cells),
     )
 
 
