@@ -66,7 +66,7 @@ def _serve(launch: Launch) -> None:
 
 def _trace(settings: Settings) -> TraceFile | None:
     folder = os.environ.get("SPECKIT_TRACE_DIR")
-    return TraceFile(Path(folder), cuda_graph=settings.cuda_graph) if folder else None
+    return TraceFile(Path(folder), largest_graph=settings.largest_graph) if folder else None
 
 
 def _leave(signum: int, frame: FrameType | None) -> None:

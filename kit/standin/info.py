@@ -18,11 +18,10 @@ def server_info(
     settings: Settings, *, scheduler: Scheduler, journal: Journal, trace: TraceFile | None, ready: bool
 ) -> dict[str, Any]:
     """Launch values at the top, values in force in `internal_states[0]`."""
-    reserved = settings.reserved_tokens
     return settings.arguments | {
         "status": "ready" if ready else "starting",
         "max_total_num_tokens": settings.limits.pool_tokens,
-        "max_req_input_len": settings.context_length - 6 - reserved,
+        "max_req_input_len": settings.longest_request - 5,
         "internal_states": [_internal_state(settings, scheduler, journal, trace)],
         "version": VERSION,
         "kv_events": None,

@@ -63,7 +63,9 @@ class Intake:
         prompt = self._prompt(body)
         sampling = self._sampling(body.sampling_params or {})
         self._check_context(len(prompt), sampling.max_new_tokens)
-        length = sampling.max_new_tokens + max(self._settings.largest_draft_tokens, 1) + 1
+        # What the pool cannot hold is cut off without a word, as in SGLang.
+        limit = min(sampling.max_new_tokens, self._settings.longest_request - len(prompt) - 1)
+        length = limit + max(self._settings.largest_draft_tokens, 1) + 1
         text = self._world.answer(
             prompt,
             length=length,
@@ -75,7 +77,7 @@ class Intake:
             rid=body.rid or uuid4().hex,
             prompt_tokens=len(prompt),
             text=text,
-            max_new_tokens=sampling.max_new_tokens,
+            max_new_tokens=limit,
             stop_at=text.first(ends),
             cached_tokens=self._cached(prompt),
         )
@@ -121,6 +123,11 @@ class Intake:
         length, asked = self._settings.context_length, prompt_tokens + self._settings.reserved_tokens
         if asked >= length:
             raise ValueError(f"The input ({asked} tokens) is longer than the model's context length ({length} tokens).")
+        if prompt_tokens > (longest := self._settings.longest_request - 5):
+            raise ValueError(
+                f"Input length ({prompt_tokens} tokens) exceeds the maximum allowed length ({longest} tokens)."
+                " Use a shorter input or enable --allow-auto-truncate."
+            )
         if asked + max_new_tokens >= length:
             raise ValueError(
                 f"Requested token count exceeds the model's maximum context length of {length} tokens. You requested"

@@ -48,7 +48,7 @@ def banner(settings: Settings) -> None:
             "AdaptiveSpeculativeParams initialized: steps=%d, candidate_steps=%s",
             *(speculation.steps, list(first.candidate_steps)),
         )
-    if settings.cuda_graph:
+    if settings.largest_graph:
         _captures(settings)
     LOG.info(
         "max_total_num_tokens=%d, chunked_prefill_size=%d, max_prefill_tokens=%d, max_running_requests=%d,"
@@ -77,10 +77,10 @@ class Journal:
     As in SGLang, the counters include ghost rows and are rolled up only when a decode line is due.
     """
 
-    def __init__(self, *, interval: int, pool_tokens: Tokens, cuda_graph: bool) -> None:
+    def __init__(self, *, interval: int, pool_tokens: Tokens, largest_graph: int) -> None:
         self._interval = interval
         self._pool_tokens = pool_tokens
-        self._cuda_graph = cuda_graph
+        self._largest_graph = largest_graph
         self._decodes = 0
         self._tokens = 0
         self._correct = 0
@@ -152,7 +152,7 @@ class Journal:
         LOG.info(
             "Decode batch, #running-req: %d, #token: %d, token usage: %.2f,%s cuda graph: %s,"
             " gen throughput (token/s): %.2f, #queue-req: %d",
-            *(iteration.running, used, used / self._pool_tokens, accepted, self._cuda_graph),
+            *(iteration.running, used, used / self._pool_tokens, accepted, len(iteration.rows) <= self._largest_graph),
             *(self.throughput, iteration.waiting),
         )
         self._lifetime = (self._lifetime[0] + self._correct, self._lifetime[1] + self._rows)

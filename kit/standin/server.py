@@ -62,7 +62,7 @@ class Service:
         self.journal = Journal(
             interval=launch.settings.arguments["decode_log_interval"],
             pool_tokens=launch.settings.limits.pool_tokens,
-            cuda_graph=launch.settings.cuda_graph,
+            largest_graph=launch.settings.largest_graph,
         )
         self.engine = Engine(
             launch.world,

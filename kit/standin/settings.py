@@ -17,6 +17,8 @@ __all__ = ["LogitsBufferTooSmall", "Settings", "resolve"]
 
 # Tokens that fit beside the weights of a small model on a large GPU, without and with a draft.
 _POOL, _POOL_BESIDE_A_DRAFT = 3_227_882, 3_118_031
+_FINE_GRAPHS = (*range(1, 9), *range(10, 33, 2), *range(40, 65, 4), *range(72, 257, 8))
+_COARSE_GRAPHS = (1, 2, 4, 8, 12, *range(16, 257, 8))
 _COMPUTED = {
     "attention_backend": "triton",
     "chunked_prefill_size": 8192,
@@ -50,9 +52,15 @@ class Settings:
         return int(self.arguments["context_length"])
 
     @property
-    def cuda_graph(self) -> bool:
-        """Whether decode iterations run as CUDA graphs."""
-        return bool(self.arguments["cuda_graph_config"]["decode"]["backend"] != "disabled")
+    def largest_graph(self) -> int:
+        """Largest batch that decodes as a CUDA graph; 0 when graphs are off."""
+        graphs = self.arguments["cuda_graph_config"]["decode"]
+        return 0 if graphs["backend"] == "disabled" else int(graphs["max_bs"])
+
+    @property
+    def longest_request(self) -> Tokens:
+        """Most tokens of prompt and output together, by context length and pool."""
+        return min(self.context_length, self.limits.pool_tokens) - 1
 
     @property
     def largest_draft_tokens(self) -> int:
@@ -104,25 +112,20 @@ def _fill_in(arguments: dict[str, Any], *, speculates: bool) -> None:
 
 def _decode_graphs(arguments: dict[str, Any], *, speculates: bool) -> dict[str, Any]:
     """The captured batch sizes: SGLang's own list is finer with speculation than without."""
-    largest = min(arguments["cuda_graph_max_bs_decode"] or 256, arguments["max_running_requests"])
-    if arguments["cuda_graph_bs_decode"]:
-        sizes = arguments["cuda_graph_bs_decode"]
-    elif speculates:
-        sizes = [*range(1, 9), *range(10, 33, 2), *range(40, 65, 4), *range(72, 257, 8)]
-    else:
-        sizes = [1, 2, 4, 8, 12, *range(16, 257, 8)]
+    given = arguments["cuda_graph_bs_decode"]
+    largest = min(
+        max(given) if given else arguments["cuda_graph_max_bs_decode"] or 256, arguments["max_running_requests"]
+    )
+    sizes = given or [*(_FINE_GRAPHS if speculates else _COARSE_GRAPHS), largest]
+    captured = sorted({size for size in sizes if size <= largest})
     disabled = arguments["disable_cuda_graph"] or arguments["cuda_graph_backend_decode"] == "disabled"
-    return {
-        "backend": "disabled" if disabled else "full",
-        "max_bs": largest,
-        "bs": sorted({size for size in sizes if size <= largest} | {largest}),
-    }
+    return {"backend": "disabled" if disabled else "full", "max_bs": max(captured, default=0), "bs": captured}
 
 
 def _check_logits_buffer(settings: Settings) -> None:
-    if settings.speculation is None or not settings.cuda_graph:
+    if settings.speculation is None or not settings.largest_graph:
         return
-    graphs = settings.arguments["cuda_graph_config"]["decode"]["max_bs"]
+    graphs = settings.largest_graph
     holds, needs = graphs * settings.speculation.draft_tokens, graphs * settings.largest_draft_tokens
     if holds < needs:
         raise LogitsBufferTooSmall(holds=holds, needs=needs)

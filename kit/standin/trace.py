@@ -22,11 +22,11 @@ class TraceFile:
     `g` CUDA graph used.
     """
 
-    def __init__(self, folder: Path, *, cuda_graph: bool) -> None:
+    def __init__(self, folder: Path, *, largest_graph: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._file: BinaryIO = (folder / "trace.jsonl").open("ab")
-        self._cuda_graph = cuda_graph
+        self._largest_graph = largest_graph
         self._written = 0
 
     def write(self, iteration: Iteration, *, ready_s: Seconds) -> None:
@@ -42,7 +42,7 @@ class TraceFile:
             "bs": len(rows),
             "r": [(row.request.rid, row.before, int(row.ghost)) for row in rows],
             "a": [row.accepted for row in rows] if speculates else None,
-            "g": self._cuda_graph,
+            "g": len(rows) <= self._largest_graph,
         }
         self._file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
         self._file.flush()

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kit.standin.engine import Engine, Limits, Request, Speculation
-from kit.standin.text import EOS
+from kit.standin.text import EOS, Text
 from kit.standin.world import World
 from kit.units import Seconds, Tokens, TokensPerSecond
 
 __all__ = ["Job", "Truth", "jobs", "simulate", "truth"]
 
+_ROOM = Limits(running_requests=4096)
+# Positions behind the last token, for the drafts of the last round.
+_SPARE = 16
 _GRID = (1, 2, 4, 6, 7, 8, 9, 10, 12, 16, 24, 32)
 
 
@@ -51,8 +54,9 @@ def truth(
     The crossover is interpolated linearly in log ratio and log concurrency (method.md 5.5); None when the ratio
     crosses nowhere on the grid.
     """
+    texts = {speculates: _texts(world, work, speculates=speculates) for speculates in (False, True)}
     throughput = {
-        name: {level: simulate(world, speculation=arm, concurrency=level, work=work) for level in grid}
+        name: {level: _loop(world, arm, level, work, texts[arm is not None]) for level in grid}
         for name, arm in arms.items()
     }
     baseline, *others = throughput
@@ -68,10 +72,20 @@ def simulate(
     The window ends when the number of requests in flight falls below `concurrency` for good; a client that answers
     at once keeps it at `concurrency` from the start. Raises ValueError when `work` cannot fill the loop.
     """
+    return _loop(world, speculation, concurrency, work, _texts(world, work, speculates=speculation is not None))
+
+
+def _texts(world: World, work: Sequence[Job], *, speculates: bool) -> list[Text]:
+    return [world.answer(job.prompt, length=job.max_new_tokens + _SPARE, speculates=speculates) for job in work]
+
+
+def _loop(
+    world: World, speculation: Speculation | None, concurrency: int, work: Sequence[Job], texts: Sequence[Text]
+) -> TokensPerSecond:
     if len(work) < concurrency:
         raise ValueError(f"{len(work)} requests cannot keep {concurrency} in flight; simulate more")
-    engine = Engine(world, speculation=speculation, limits=Limits(), launch_seed=None)
-    requests = [_request(world, job, rid=f"{index:06d}", speculation=speculation) for index, job in enumerate(work)]
+    engine = Engine(world, speculation=speculation, limits=_ROOM, launch_seed=None)
+    requests = [_request(job, text, rid=str(rid)) for rid, (job, text) in enumerate(zip(work, texts, strict=True))]
     for request in requests[:concurrency]:
         engine.submit(request)
     pending = iter(requests[concurrency:])
@@ -88,8 +102,7 @@ def simulate(
     raise ValueError("the simulation ended before its requests did")
 
 
-def _request(world: World, job: Job, *, rid: str, speculation: Speculation | None) -> Request:
-    text = world.answer(job.prompt, length=job.max_new_tokens + 16, speculates=speculation is not None)
+def _request(job: Job, text: Text, *, rid: str) -> Request:
     return Request(
         rid=rid,
         prompt_tokens=len(job.prompt),

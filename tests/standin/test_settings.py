@@ -41,6 +41,12 @@ def test_speculation_lowers_the_running_requests_and_refines_the_graphs_unless_t
     assert pinned.arguments["cuda_graph_config"]["decode"]["bs"] == [*range(1, 9), *range(10, 33, 2)]
 
 
+def test_given_graph_sizes_are_captured_as_far_as_requests_can_run() -> None:
+    given = settings("--cuda-graph-bs-decode", "1", "8", "32", "--max-running-requests", "16")
+    assert given.arguments["cuda_graph_config"]["decode"] == {"backend": "full", "max_bs": 8, "bs": [1, 8]}
+    assert settings("--disable-cuda-graph").largest_graph == 0
+
+
 def test_a_chain_verifies_one_token_more_than_it_drafts_whatever_was_asked_for() -> None:
     chain = settings(*CHAIN, "--speculative-num-draft-tokens", "9")
     assert chain.speculation is not None and chain.speculation.draft_tokens == 4
