@@ -115,7 +115,7 @@ class CrossoverVerdict:
     """A crossover beside the truth of the simulated world, where there is one.
 
     `truth_known` tells "the world has no crossover in range" (truth None) from "nobody knows". `covered` says
-    whether the confidence set holds the truth.
+    whether the confidence set holds the truth; None without a truth, or where the set excludes nothing.
     """
 
     result: CrossoverResult

@@ -38,7 +38,7 @@ def speed_section(
         cells=tuple(cells),
         aa_speed=speed.aa_speed,
         closing=speed.closing,
-        truth=tuple(_true_throughputs(facts)),
+        truth=tuple(_true_throughputs(facts, spec)),
     )
 
 
@@ -157,15 +157,16 @@ def _truth(facts: RunFacts) -> Mapping[str, Mapping[str, object]]:
     return found if isinstance(found, Mapping) and facts.header.origin is Origin.SIMULATED else {}
 
 
-def _true_throughputs(facts: RunFacts) -> Iterator[TrueThroughput]:
+def _true_throughputs(facts: RunFacts, spec: Spec) -> Iterator[TrueThroughput]:
+    """The truth at the levels of the spec; a world may know more."""
     for arm, levels in _truth(facts).get("throughput", {}).items():
         if isinstance(levels, Mapping):
-            for concurrency, tok_s in levels.items():
-                yield TrueThroughput(arm, int(concurrency), float(tok_s))
+            for concurrency in spec.load.concurrency:
+                if (tok_s := levels.get(str(concurrency))) is not None:
+                    yield TrueThroughput(arm, concurrency, float(tok_s))
 
 
 def _crossover(result: CrossoverResult, facts: RunFacts) -> CrossoverVerdict:
-    """The estimate beside the truth. A world without a crossover is covered by an empty or an open set."""
     crossings = _truth(facts).get("crossover", {})
     known = result.arm in crossings
     value = crossings.get(result.arm)
@@ -173,7 +174,13 @@ def _crossover(result: CrossoverResult, facts: RunFacts) -> CrossoverVerdict:
     return CrossoverVerdict(result, known, truth, _covered(result, truth) if known else None)
 
 
-def _covered(result: CrossoverResult, truth: float | None) -> bool:
+def _covered(result: CrossoverResult, truth: float | None) -> bool | None:
+    """Whether the set holds the truth; None where the set excludes nothing, which holds every truth and none.
+
+    A world without a crossover in range is covered unless one is claimed.
+    """
+    if result.open_low and result.open_high and len(result.confidence_set) == 1:
+        return None
     if truth is not None:
         return any(interval.contains(truth) for interval in result.confidence_set)
     return result.crossing is not CrossoverKind.FOUND

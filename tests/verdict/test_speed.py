@@ -184,7 +184,7 @@ CROSSING = {"eagle3_k1": {1: spread(1.4), 4: spread(1.0), 16: spread(0.7)}}
 def test_the_truth_of_a_simulated_world_stands_beside_the_estimate(truth: float | None, covered: bool) -> None:
     host: dict[str, object] = {
         "simulated_truth": {
-            "throughput": {"baseline": {"1": 100.0}, "eagle3_k1": {"1": 140.0}},
+            "throughput": {"baseline": {"1": 100.0, "7": 1.0}, "eagle3_k1": {"1": 140.0}},
             "crossover": {"eagle3_k1": truth},
         }
     }
@@ -199,6 +199,13 @@ def test_a_world_without_a_crossover_is_covered_when_none_is_found() -> None:
     ratios = {"eagle3_k1": {1: spread(0.9), 8: spread(0.5)}}
     (crossing,) = judged(ratios, build_spec(arms=ONE_ARM), origin=Origin.SIMULATED, host=host).crossovers
     assert (crossing.truth, crossing.covered) == (None, True)
+
+
+def test_a_set_that_excludes_nothing_covers_nothing() -> None:
+    host: dict[str, object] = {"simulated_truth": {"throughput": {}, "crossover": {"eagle3_k1": 4.0}}}
+    ratios = {"eagle3_k1": {1: [1.4], 16: [0.7]}}
+    (crossing,) = judged(ratios, build_spec(arms=ONE_ARM), origin=Origin.SIMULATED, host=host).crossovers
+    assert (crossing.truth_known, crossing.covered) == (True, None)
 
 
 def test_a_measured_run_has_no_truth_even_if_somebody_wrote_one() -> None:
