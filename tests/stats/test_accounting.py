@@ -63,6 +63,20 @@ def test_launch_noise_reaches_the_break_even_as_the_formula_says() -> None:
     assert account.iter_ms_0.point == pytest.approx(30.5, rel=0.01)
 
 
+def test_independent_errors_of_launches_and_acceptance_add_in_quadrature() -> None:
+    blocks = {"X": [100.0, 104.0, 96.0], "X0": [120.0, 120.0, 120.0]}
+    sharp = cost_account(Estimate(2.0, Interval(2.0, 2.0, 0.95), 99, "m"), K=3, batch=8, **blocks)
+    blurred = cost_account(Estimate(2.0, Interval(1.8, 2.2, 0.95), 99, "m"), K=3, batch=8, **blocks)
+    assert sharp is not None and blurred is not None
+
+    def log_half(estimate: Estimate) -> float:
+        assert estimate.interval is not None
+        return float(np.log(estimate.interval.hi / estimate.interval.lo) / 2)
+
+    assert log_half(blurred.time_ratio) == pytest.approx(np.hypot(log_half(sharp.time_ratio), 0.1))
+    assert log_half(blurred.speedup) == pytest.approx(log_half(sharp.speedup))
+
+
 def test_two_launches_give_costs_without_intervals_and_no_acceptance_gives_none() -> None:
     tau = Estimate(1.7, Interval(1.6, 1.8, 0.95), 100, "prompts")
     account = cost_account(tau, K=3, batch=8, X=[100.0, 101.0], X0=[120.0, 119.0])

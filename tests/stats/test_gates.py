@@ -29,6 +29,7 @@ from kit.stats import (
     movement,
     n_needed,
     read_gates,
+    starts,
 )
 from kit.stats.arrays import IntArray
 from tests.stats.worlds import Shifted, capture, easy_and_hard_texts, histograms, homogeneous_texts
@@ -148,6 +149,27 @@ def test_sites_after_the_first_divergence_are_not_compared() -> None:
     assert (early.prompt == 0).sum() == (whole.prompt == 0).sum()
     gate = alignment_gate([AlignedPair(8, 1, 3, early)], controls=[AlignedPair(8, 1, 1, align(a, b=a, prompts=16))])
     assert "below 50%" in (gate.reason or "")
+
+
+accepted_lists = st.lists(st.integers(0, 3), min_size=1, max_size=8)
+
+
+@given(st.lists(st.tuples(accepted_lists, accepted_lists, st.integers(-1, 20)), min_size=1, max_size=4))
+def test_joining_whole_captures_agrees_with_joining_prompt_by_prompt(
+    prompts: list[tuple[list[int], list[int], int]],
+) -> None:
+    def captured(runs: list[list[int]]) -> Rounds:
+        owner = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
+        return Rounds.of(owner, active=3, accepted=[j for run in runs for j in run])
+
+    one, other = captured([run for run, _, _ in prompts]), captured([run for _, run, _ in prompts])
+    joined = align(one, b=other, prompts=len(prompts), divergence=[D for _, _, D in prompts])
+    maps = [
+        [dict(zip(starts(a), a, strict=True)), dict(zip(starts(b), b, strict=True)), None if D < 0 else D]
+        for a, b, D in prompts
+    ]
+    cell = gate2_cell(maps, k=2)
+    assert [sums.tolist() for sums in joined.sums(2)] == [cell["X"], cell["M"]]
 
 
 run_maps = st.dictionaries(st.integers(1, 40), st.integers(0, 3), min_size=1, max_size=12)

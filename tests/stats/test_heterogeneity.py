@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kit.stats import (
     Halves,
     Resampling,
+    Rounds,
     StatsError,
     class_ratio,
     halves,
@@ -96,6 +97,13 @@ def test_a_correlation_that_is_only_the_class_vanishes_within_class() -> None:
     assert found.across.point is not None and found.across.point > 0.9
     assert found.across_within_class.interval is not None
     assert found.across_within_class.interval.lo < 0.2
+
+
+def test_a_round_belongs_to_the_half_its_start_is_in() -> None:
+    rounds = Rounds.of([0] * 5, active=3, accepted=[1, 1, 0, 0, 3])
+    # Starts 1, 3, 5, 6, 7 of a text of 10 tokens: the middle belongs to the first half.
+    both = halves(rounds, text_tokens=[10], prompts=1)
+    assert (both.first.tolist(), both.second.tolist()) == ([2 / 3], [1 / 2])
 
 
 def test_halves_are_of_the_text_and_may_be_empty() -> None:

@@ -67,6 +67,17 @@ def test_batches_of_different_texts_gain_from_adapting_and_requests_from_ragged_
     assert not gaps.is_zero(gaps.ragged_over_curve)
 
 
+def test_policies_fitted_on_one_fold_are_scored_on_the_other_only() -> None:
+    easy, hard = np.ones((1, 64), np.int64), np.zeros((1, 64), np.int64)
+    runs = run_lengths(np.vstack([easy, hard]))
+    cost = measured_cost()
+    gaps = oracle_gaps(requests_of(runs, size=1), Ks=KS, cost=cost, resampling=DRAWS)
+    t1, t7 = (float(cost_cells(np.array(1.0), np.array(K))) for K in (1.0, 7.0))
+    # Trained on the other text the scalar picks the wrong end of the depths, the curve the right one.
+    assert gaps.scalar_over_static.point == pytest.approx(0.0)
+    assert gaps.curve_over_scalar.point == pytest.approx(((t7 / t1 - 1) + (4 * t1 / t7 - 1)) / 2, rel=0.02)
+
+
 def test_the_order_of_requests_changes_no_gap() -> None:
     runs = homogeneous_texts(64, seed=4, rate=0.6, length=128)
     straight = requests_of(runs)

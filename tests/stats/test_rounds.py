@@ -75,6 +75,13 @@ def test_a_capture_reconciles_as_its_requests_do_one_by_one(
     assert together.refused == (sum(alone) < 0.95 * len(alone))
 
 
+def test_the_final_round_may_be_cut_by_at_most_its_drafts() -> None:
+    def status(tokens: int) -> str:
+        return reconcile([(3, 3), (3, 3)], hist=[0, 0, 0, 2], completion_tokens=tokens, Kmax=3)["status"]
+
+    assert [status(tokens) for tokens in (10, 9, 6, 5)] == ["untrusted", "ok", "ok", "untrusted"]
+
+
 def test_a_trace_without_requests_is_refused() -> None:
     empty = reconcile_rounds(
         np.empty(0, np.int64), active=[], accepted=[], hists=np.empty((0, 4), np.int64), completion_tokens=[]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from kit.stats import (
     CrossoverKind,
@@ -125,6 +126,31 @@ def test_words_are_adjusted_over_every_arm_and_level_that_is_printed() -> None:
     assert borderline[0].p_faster < 0.05
     assert speed_words(borderline) == (SpeedWord.FASTER,)
     assert speed_words(borderline * 20)[0] is SpeedWord.INCONCLUSIVE
+
+
+def column(mean: float, *, p_above: float) -> FloatArray:
+    """Three blocks whose one-sided t-test p of a mean above 0 is as stated."""
+    spread = mean * math.sqrt(3) / float(stats.t.isf(p_above, 2))
+    return mean + spread * np.array([-1.0, 0.0, 1.0])
+
+
+def test_the_p_values_are_those_of_the_two_sided_t_test() -> None:
+    d = np.array([0.05, 0.01, 0.04, 0.03])
+    test = level_tests(RatioCurve((1.0,), d[:, None]))[0]
+    assert test.p_faster == pytest.approx(stats.ttest_1samp(d, 0.0).pvalue)
+    assert test.p_slower == 1.0
+    shifted = level_tests(RatioCurve((1.0,), d[:, None]), noise_threshold=0.02)[0]
+    assert shifted.p_faster == pytest.approx(stats.ttest_1samp(d, math.log(1.02)).pvalue)
+
+
+@pytest.mark.parametrize(("sign", "dominates"), [(1, SweepWord.EAGLE3_DOMINATES), (-1, SweepWord.BASELINE_DOMINATES)])
+def test_dominance_is_one_sided_at_alpha_on_every_level(sign: int, dominates: SweepWord) -> None:
+    def word(p_above: float) -> SweepWord:
+        levels = [column(0.1, p_above=0.001), column(0.05, p_above=p_above)]
+        return sweep_verdict(RatioCurve((1.0, 2.0), sign * np.stack(levels, axis=1))).word
+
+    assert word(0.045) is dominates
+    assert word(0.055) is SweepWord.INCONCLUSIVE
 
 
 def test_the_confidence_set_covers_a_true_crossover_at_its_level() -> None:
