@@ -1,0 +1,226 @@
+"""What the trace costs and how fast it reads back: one JSON line, every number the median of five runs.
+
+    python docker/trace/bench.py
+
+Imitates what the hooks see: requests with as many attributes as SGLang's, batches that change as requests
+come and go, and wrappers as deep as those of SGLang's hook registry. A cost is the difference between a run
+with hooks and the same run without.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import statistics
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from speckit_trace.hooks import Tracer
+from speckit_trace.recorder import Recorder
+from speckit_trace.targets import Proof
+
+from kit.importers.trace import read_trace
+
+RUNS = 5
+ITERATIONS = {1: 60_000, 32: 20_000, 256: 4_000}
+ROUNDS_A_REQUEST = 128
+ATTRIBUTES = 134  # of SGLang 0.5.15's Req, all set in its constructor
+DRAFTS = 3
+
+
+class ForwardMode(IntEnum):
+    """Two of SGLang's."""
+
+    EXTEND = 1
+    DECODE = 2
+
+
+class Req:
+    """As large as SGLang's, because a large object is slower to read from."""
+
+    def __init__(self, number: int) -> None:
+        for index in range(ATTRIBUTES - 4):
+            setattr(self, f"attribute_{index}", None)
+        self.rid = f"{number:032x}"
+        self.output_ids = array("q", [0])
+        self.finished_reason = None
+        self.is_retracted = False
+
+
+@dataclass
+class Batch:
+    """The part of ScheduleBatch that the hooks read."""
+
+    reqs: list[Req]
+    forward_iter: int = 0
+    forward_mode: ForwardMode = ForwardMode.DECODE
+
+
+class Event:
+    """A device event that has happened."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+
+@dataclass
+class Result:
+    """The part of GenerationBatchResult that the hooks read."""
+
+    copy_done: Event
+    num_correct_drafts_per_req_cpu: list[int] | None = None
+    can_run_cuda_graph: bool = True
+    speculative_num_draft_tokens: int = DRAFTS + 1
+
+
+@dataclass
+class Worker:
+    """A draft worker with a fixed depth."""
+
+    speculative_num_steps: int = DRAFTS
+
+
+class Scheduler:
+    """The two functions on the way of an iteration, without their work."""
+
+    def __init__(self, batch_size: int) -> None:
+        self.draft_worker = Worker()
+        self.running_batch = Batch([])
+        self.waiting_queue: list[Req] = []
+        self.forward_ct = 0
+        self.accepted = [1, 0, 2, 0, 1, 3, 0, 0] * (batch_size // 8 + 1)
+        self.batch_size = batch_size
+        self.copied = Event()
+
+    def run_batch(self, batch: Batch, pp_proxy_tensors: object = None) -> Result:
+        self.forward_ct += 1
+        batch.forward_iter = self.forward_ct
+        return Result(self.copied)
+
+    def process_batch_result_decode(self, batch: Batch, result: Result) -> None:
+        result.num_correct_drafts_per_req_cpu = self.accepted[: self.batch_size]
+
+
+def around(original: Callable[..., Any], hook: Callable[..., Any]) -> Callable[..., Any]:
+    """An AROUND wrapper as SGLang's registry makes it."""
+
+    @functools.wraps(original)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return hook(original, *args, **kwargs)
+
+    return wrapper
+
+
+def hooked(tracer: Tracer) -> type[Scheduler]:
+    """The scheduler as the plugin leaves it."""
+
+    class Hooked(Scheduler):
+        run_batch = around(Scheduler.run_batch, tracer.run_batch)
+        process_batch_result_decode = around(Scheduler.process_batch_result_decode, tracer.decode)
+
+    return Hooked
+
+
+def tracer(directory: Path) -> Tracer:
+    """A tracer that has started."""
+    made = Tracer(directory, Proof({}, {}, None, override=True, sha=""))
+    facts = {
+        **made.proof.facts(),
+        "sglang": None,
+        "ranks": {},
+        "modes": {str(int(mode)): mode.name for mode in ForwardMode},
+        "server_args": {},
+        "server_args_sha256": "",
+    }
+    made.recorder = made.sink = Recorder(directory, facts)
+    return made
+
+
+def iterations(scheduler: Scheduler, count: int) -> Iterator[int]:
+    """Nanoseconds of each iteration; between them requests grow, end and are replaced, untimed."""
+    size = scheduler.batch_size
+    reqs = [Req(number) for number in range(size)]
+    scheduler.running_batch.reqs = reqs
+    for iteration in range(count):
+        for age in range(iteration % ROUNDS_A_REQUEST, size, ROUNDS_A_REQUEST):
+            reqs[age] = Req(size * (iteration + 1) + age)
+        batch = Batch(reqs[:])
+        start = time.perf_counter_ns()
+        scheduler.process_batch_result_decode(batch, scheduler.run_batch(batch))
+        yield time.perf_counter_ns() - start
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One run at one batch size."""
+
+    us: float
+    cpu_us: float
+    p999_us: float
+    bytes_per_row: float
+    rows_per_s: float
+
+
+def measure(batch_size: int) -> Cost:
+    """Both ways one after the other, then the trace read back."""
+    count = ITERATIONS[batch_size]
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder)
+        traced = tracer(directory)
+        plain, plain_cpu = timed(Scheduler(batch_size), count)
+        with_hooks, with_hooks_cpu = timed(hooked(traced)(batch_size), count)
+        recorder = traced.recorder
+        if recorder is None or recorder.stopped is not None or recorder.iterations != count:
+            raise SystemExit(f"the recorder did not record: {traced.status()}")
+        recorder.end(iteration=count)
+        size = sum(path.stat().st_size for path in directory.iterdir())
+        start = time.perf_counter()
+        rows = len(read_trace(directory, launch=0).rounds)
+        elapsed = time.perf_counter() - start
+    usual = statistics.median(plain)
+    return Cost(
+        us=(statistics.fmean(with_hooks) - statistics.fmean(plain)) / 1e3,
+        cpu_us=(with_hooks_cpu - plain_cpu) / count / 1e3,
+        p999_us=(sorted(with_hooks)[int(0.999 * count)] - usual) / 1e3,
+        bytes_per_row=size / rows,
+        rows_per_s=rows / elapsed,
+    )
+
+
+def timed(scheduler: Scheduler, count: int) -> tuple[list[int], int]:
+    """Nanoseconds of every iteration, and of CPU in all."""
+    cpu = time.process_time_ns()
+    taken = list(iterations(scheduler, count))
+    return taken, time.process_time_ns() - cpu
+
+
+def main() -> None:
+    costs = {size: [measure(size) for _ in range(RUNS)] for size in ITERATIONS}
+
+    def median(batch_size: int, name: str) -> float:
+        return float(statistics.median(getattr(cost, name) for cost in costs[batch_size]))
+
+    print(
+        json.dumps(
+            {
+                **{f"us_per_iteration_b{size}": round(median(size, "us"), 2) for size in ITERATIONS},
+                "cpu_us_per_iteration_b32": round(median(32, "cpu_us"), 2),
+                "p999_us": round(median(32, "p999_us"), 1),
+                **{f"bytes_per_row_b{size}": round(median(size, "bytes_per_row"), 1) for size in (1, 32)},
+                **{f"read_rows_per_s_b{size}": round(median(size, "rows_per_s")) for size in (32, 1)},
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

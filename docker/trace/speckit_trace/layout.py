@@ -1,0 +1,90 @@
+"""The bytes of a trace. docs/trace.md is the specification, this module its statement in code.
+
+A trace is a sequence of segment files. A segment is a fixed header, then records, each a multiple of four
+bytes: a word with kind and length, a payload, a checksum. Everything is little-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+MAGIC = b"SPKTRACE"
+FORMAT_VERSION = 1
+SUFFIX = ".spktrace"
+
+# magic, format version, header bytes, segment number, stream, pid, checksum, monotonic ns, wall ns, dropped.
+# `dropped` is the one live word of a segment: it changes after a stop and no checksum covers it.
+SEGMENT_HEADER = struct.Struct("<8sHHI16sIIQQQ")
+DROPPED = struct.Struct("<Q")
+DROPPED_OFFSET = SEGMENT_HEADER.size - DROPPED.size
+_CHECKSUM_OFFSET = 36
+
+HEADER, RIDS, ITERATION, PREFILL, SWITCH, EVENT = range(1, 7)
+
+# first word, iteration, launch ns, ready ns, draft tokens, depth, mode and graph bit, running, waiting. In the
+# machine's own order, because packing is then twice as fast; a machine of another order is refused at install.
+ITERATION_HEAD = struct.Struct("@IIQQHBBHH")
+# first word, iteration, new tokens, cached tokens
+PREFILL_RECORD = struct.Struct("<IIII")
+# first word, iteration, monotonic ns, from, to, 1 if a result triggered it, unused, slot, moving average
+SWITCH_RECORD = struct.Struct("<IIQBBBxId")
+
+ROW_BYTES = 8  # output tokens u32, request u16, accepted drafts u8, flags u8: four columns, in this order
+ITERATION_BYTES = ITERATION_HEAD.size + 4
+
+NO_DRAFTS = 0xFFFF
+NO_DEPTH = 0xFF
+NO_ACCEPTED = 0xFF
+NO_SLOT = 0xFFFFFFFF
+GRAPH_BIT = 0x80
+MAX_REQUESTS = 0xFFFF  # different requests a segment can name: rows refer to them by a u16
+SATURATED = 0xFFFF  # queue counts above this are written as this
+
+FINISHED, RETRACTED, DECODING, CHUNK = 1, 2, 4, 8  # row flags
+
+# The CRC-32 of any text followed by its own CRC-32. Seeding a record's checksum with it makes the CRC-32 of
+# all records of a segment equal to this number exactly when every one of them is whole: one call proves a
+# segment, and still each record proves itself.
+RESIDUE = 0x2144DF1C
+
+CHECKSUM = struct.Struct("@I").pack
+
+_WORDS_LIMIT = 1 << 24
+
+
+def first_word(kind: int, size: int) -> int:
+    """Kind in the top byte, length of the whole record in four-byte words below."""
+    words = size >> 2
+    if words >= _WORDS_LIMIT:
+        raise ValueError(f"a record of {size} bytes is longer than the format allows")
+    return kind << 24 | words
+
+
+def sealed(body: bytes) -> bytes:
+    """A record with its checksum."""
+    return body + CHECKSUM(zlib.crc32(body, RESIDUE))
+
+
+def segment_header(number: int, stream: bytes, pid: int, *, monotonic_ns: int, wall_ns: int) -> bytes:
+    """The first 64 bytes of a segment; the checksum covers all of them but itself and the live word."""
+    fields = (MAGIC, FORMAT_VERSION, SEGMENT_HEADER.size, number, stream, pid, 0, monotonic_ns, wall_ns, 0)
+    blank = SEGMENT_HEADER.pack(*fields)[:DROPPED_OFFSET]
+    checksum = zlib.crc32(blank).to_bytes(4, "little")
+    return blank[:_CHECKSUM_OFFSET] + checksum + blank[_CHECKSUM_OFFSET + 4 :] + bytes(DROPPED.size)
+
+
+def text_record(kind: int, text: str) -> bytes:
+    """A record whose payload is UTF-8 text, padded with blanks."""
+    payload = text.encode("utf-8", "backslashreplace")
+    payload += b" " * (-len(payload) % 4)
+    return sealed(first_word(kind, len(payload) + 8).to_bytes(4, "little") + payload)
+
+
+def rids_record(rids: list[str]) -> bytes:
+    """Names for the next request numbers of the segment: count, byte lengths, UTF-8 texts."""
+    texts = [rid.encode("utf-8", "backslashreplace") for rid in rids]
+    counts = struct.pack(f"<I{len(texts)}I", len(texts), *map(len, texts))
+    payload = counts + b"".join(texts)
+    payload += bytes(-len(payload) % 4)
+    return sealed(first_word(RIDS, len(payload) + 8).to_bytes(4, "little") + payload)

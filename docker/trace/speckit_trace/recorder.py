@@ -1,0 +1,339 @@
+"""Turns SGLang's scheduler objects into records, in the scheduler's thread, without ever raising into it.
+
+The hot path reads three attributes a row, builds one `bytes` object and copies it: no thread, no lock, no
+system call. The first exception of any kind ends the recording: the reason is written to the trace, later
+iterations are counted as dropped, and the server goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from array import array
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from struct import Struct
+from time import monotonic_ns, time_ns
+from typing import Any
+from zlib import crc32
+
+from speckit_trace import layout
+from speckit_trace.layout import CHECKSUM, GRAPH_BIT, NO_DEPTH, NO_DRAFTS, RESIDUE, SATURATED, first_word, sealed
+from speckit_trace.segment import Segment, can_map
+
+SEGMENT_BYTES = 1 << 20
+# Room that only the last record of a segment may use, so that a full disk can still be reported.
+_RESERVE = 1024
+_REASON_LIMIT = 300
+
+_NEVER_LAUNCHED = (0, NO_DEPTH, 0, 0)
+
+
+class Recorder:
+    """One trace: a stream of segments written by one process.
+
+    Args:
+        directory: where segments go; must exist.
+        facts: what every segment says about server and plugin; JSON values only.
+        segment_bytes: size of a segment; one that must hold a larger record is larger.
+
+    Raises:
+        OSError: the first segment cannot be created, for example on a full disk.
+    """
+
+    # What depends on the requests at hand alone, made by _shape.
+    _reqs: list[Any]
+    _outputs: list[Any]
+    _column: bytes
+    _size: int
+    _first: int
+    _pack: Callable[..., bytes]
+    _no_accepted: bytes
+    _no_flags: bytes
+    # What is read from a result by ready, until the iteration is recorded.
+    _ready_ns: int
+    _lengths: list[int]
+    _flags: bytes
+
+    def __init__(self, directory: Path, facts: Mapping[str, Any], *, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.stream = uuid.uuid4()
+        self.iterations = 0
+        self.dropped = 0
+        self.stopped: str | None = None
+        self.batch: Any = None  # being launched or processed right now; gives an adaptive switch its batch size
+        self._directory = directory
+        self._header = layout.text_record(layout.HEADER, json.dumps({**facts, "pid": os.getpid()}))
+        self._segment_bytes = segment_bytes
+        self._mapped = can_map(directory)
+        self._launched: dict[int, tuple[int, int, int, int]] = {}
+        self._numbers: dict[str, int] = {}
+        self._named = 0
+        self._segment_numbers = count()
+        self._position = self._limit = 0
+        self._segment = self._new_segment(0)
+        self._mode: Any = None
+        self._shape([])
+
+    # ---------------------------------------------------------------- once an iteration
+
+    def launched(self, scheduler: Any, batch: Any, launch_ns: int) -> None:
+        """Keep what is only true while the batch is launched, under its iteration number.
+
+        The depth is read here because with overlap the worker may have switched when the result comes back.
+        """
+        if self.stopped is not None:
+            return
+        try:
+            worker = scheduler.draft_worker
+            depth = None if worker is None else worker.speculative_num_steps
+            running, waiting = len(scheduler.running_batch.reqs), len(scheduler.waiting_queue)
+            self._launched[batch.forward_iter] = (
+                launch_ns,
+                NO_DEPTH if depth is None else depth,
+                running if running < SATURATED else SATURATED,
+                waiting if waiting < SATURATED else SATURATED,
+            )
+        except Exception as error:  # whatever it is, it must not reach the scheduler
+            self._stop(error)
+
+    def ready(self, batch: Any, result: Any) -> None:
+        """Wait for the result, as SGLang is about to do itself, and read the rows before it changes them."""
+        if self.stopped is not None:
+            return
+        try:
+            copied = result.copy_done
+            if copied is not None:
+                copied.synchronize()
+            elif hasattr(result.next_token_ids, "tolist"):
+                result.next_token_ids.tolist()  # how SGLang waits without overlap and without speculation
+            self._ready_ns = monotonic_ns()
+            self.batch = batch
+            reqs = batch.reqs
+            if reqs != self._reqs:
+                self._shape(reqs)
+            self._lengths = list(map(len, self._outputs))
+            # A test that almost always finds nothing is cheaper than a column that is almost always zero.
+            special = [r for r in reqs if r.finished_reason is not None or r.is_retracted]
+            self._flags = bytes(map(_state, reqs)) if special else self._no_flags
+        except Exception as error:  # see launched
+            self._stop(error)
+
+    def decoded(self, batch: Any, result: Any) -> None:
+        """Record a decode iteration whose result was `ready`, now that SGLang has counted what was accepted."""
+        if self.stopped is not None:
+            return self._drop()
+        try:
+            number = batch.forward_iter
+            launch_ns, depth, running, waiting = self._launched.pop(number, _NEVER_LAUNCHED)
+            drafts = result.speculative_num_draft_tokens
+            if batch.forward_mode is not self._mode:
+                self._remember_mode(batch.forward_mode)
+            mode = self._graph_code if result.can_run_cuda_graph else self._plain_code
+            accepted = result.num_correct_drafts_per_req_cpu
+            drafted = NO_DRAFTS if drafts is None else drafts
+            head = (number, launch_ns, self._ready_ns, drafted, depth, mode, running, waiting)
+            self._write_iteration(head, self._no_accepted if accepted is None else bytes(accepted), self._flags)
+        except Exception as error:  # see launched
+            self._stop(error)
+            self._drop()
+
+    def processed(self, batch: Any, result: Any) -> None:
+        """Record an iteration of any other mode whose result is `ready`; nothing was drafted in it."""
+        if self.stopped is not None:
+            return self._drop()
+        try:
+            number = batch.forward_iter
+            launch_ns, _, running, waiting = self._launched.pop(number, _NEVER_LAUNCHED)
+            mode = int(batch.forward_mode) | (GRAPH_BIT if result.can_run_cuda_graph else 0)
+            nothing = (NO_DRAFTS, NO_DEPTH)
+            decoding = batch.decoding_reqs or ()
+            flags = bytes(_state(r) | _part(r, decoding) for r in batch.reqs)
+            head = (number, launch_ns, self._ready_ns, *nothing, mode, running, waiting)
+            self._write_iteration(head, self._no_accepted, flags)
+            self._reqs = []
+            if batch.extend_lens is not None:
+                self._write_prefill(number, sum(batch.extend_lens), sum(batch.prefix_lens))
+        except Exception as error:  # see launched
+            self._stop(error)
+            self._drop()
+
+    # ---------------------------------------------------------------- rarely
+
+    def switched(self, controller: Any, before: int, after: int) -> None:
+        """Record that the adaptive controller put another depth in force, with the slot it decided in."""
+        if self.stopped is not None:
+            return
+        try:
+            slot, average = _slot(controller, len(self.batch.reqs))
+            number = self.batch.forward_iter
+            # A launch is kept until its result is recorded, so a batch that is still kept is being processed.
+            by_result = number in self._launched
+            first = first_word(layout.SWITCH, layout.SWITCH_RECORD.size + 4)
+            fields = (first, number, monotonic_ns(), before, after, by_result, slot, average)
+            self._put(sealed(layout.SWITCH_RECORD.pack(*fields)))
+        except Exception as error:  # see launched
+            self._stop(error)
+
+    def event(self, name: str, **details: Any) -> None:
+        """Record something about the recording itself: its start, a flush, a pause."""
+        if self.stopped is not None:
+            return
+        try:
+            self._put(_event(name, **details))
+        except Exception as error:  # see launched
+            self._stop(error)
+
+    def forget(self) -> None:
+        """Let go of SGLang's objects; they would pin finished requests while the server idles."""
+        if self.batch is not None:
+            self.batch = None
+            self._shape([])
+            self._launched.clear()
+
+    def end(self, **details: Any) -> None:
+        """Write the last record and close the file; later iterations count as dropped."""
+        if self.stopped is not None:
+            return
+        self.stopped = "ended"
+        self.forget()
+        with suppress(Exception):
+            record = _event("end", iterations=self.iterations, **details)
+            self._segment.write(record)
+            self._segment.close(self._position + len(record))
+
+    # ---------------------------------------------------------------- writing
+
+    def _write_iteration(self, head: tuple[int, ...], accepted: bytes, flags: bytes) -> None:
+        end = self._position + self._size
+        if end > self._limit:
+            self._next_segment(self._size)
+            end = self._position + self._size
+        body = self._pack(self._first, *head, *self._lengths) + self._column + accepted + flags
+        self._segment.write(body + CHECKSUM(crc32(body, RESIDUE)))
+        self._position = end
+        self.iterations += 1
+
+    def _write_prefill(self, number: int, new: int, cached: int) -> None:
+        first = first_word(layout.PREFILL, layout.PREFILL_RECORD.size + 4)
+        self._put(sealed(layout.PREFILL_RECORD.pack(first, number, new, cached)))
+
+    def _put(self, record: bytes) -> None:
+        """Append a record of a rare kind."""
+        if self._position + len(record) > self._limit:
+            self._next_segment(len(record))
+        self._segment.write(record)
+        self._position += len(record)
+
+    def _remember_mode(self, mode: Any) -> None:
+        """Arithmetic on an enum member is slow, and the mode of decodes never changes."""
+        self._mode = mode
+        self._plain_code, self._graph_code = int(mode), int(mode) | GRAPH_BIT
+
+    def _shape(self, reqs: list[Any]) -> None:
+        """Prepare what changes only when requests come or go: their numbers and the layout of a record."""
+        rows = len(reqs)
+        # A copy, because SGLang extends the list of a running batch in place.
+        self._reqs = reqs[:]
+        # SGLang gives a request a new list of tokens only between a retraction and the prefill that follows it,
+        # and every prefill comes here.
+        self._outputs = [r.output_ids for r in reqs]
+        self._size = layout.ITERATION_BYTES + layout.ROW_BYTES * rows
+        self._first = first_word(layout.ITERATION, self._size)
+        self._pack = Struct(f"{layout.ITERATION_HEAD.format}{rows}I").pack
+        self._no_accepted = bytes([layout.NO_ACCEPTED]) * rows
+        self._no_flags = bytes(rows)
+        try:
+            self._column = self._numbered()
+        except KeyError:
+            self._name([r.rid for r in reqs if r.rid not in self._numbers])
+
+    def _numbered(self) -> bytes:
+        numbers = self._numbers
+        return array("H", [numbers[r.rid] for r in self._reqs]).tobytes()
+
+    def _name(self, fresh: list[str]) -> None:
+        """Name new requests, in the segment that their rows will be in."""
+        record = layout.rids_record(fresh)
+        full = self._named + len(fresh) > layout.MAX_REQUESTS
+        if full or self._position + len(record) + self._size > self._limit:
+            self._next_segment(self._size)
+        else:
+            self._announce(fresh, record)
+
+    def _announce(self, rids: list[str], record: bytes) -> None:
+        self._segment.write(record)
+        self._position += len(record)
+        self._numbers.update(zip(rids, count(self._named)))
+        self._named += len(rids)
+        self._column = self._numbered()
+
+    # ---------------------------------------------------------------- segments
+
+    def _next_segment(self, room: int) -> None:
+        """Go on in a new segment; it names the requests at hand again and has room for one more record."""
+        rids = [r.rid for r in self._reqs]
+        names = layout.rids_record(rids)
+        previous, used = self._segment, self._position
+        self._segment = self._new_segment(len(names) + room)
+        previous.close(used)
+        self._numbers, self._named = {}, 0
+        self._announce(rids, names)
+
+    def _new_segment(self, room: int) -> Segment:
+        number = next(self._segment_numbers)
+        start = layout.segment_header(
+            number, self.stream.bytes, os.getpid(), monotonic_ns=monotonic_ns(), wall_ns=time_ns()
+        )
+        start += self._header
+        size = max(self._segment_bytes, len(start) + room + _RESERVE)
+        path = self._directory / f"{self.stream.hex}-{number:06d}{layout.SUFFIX}"
+        segment = Segment(path, size, mapped=self._mapped)
+        segment.write(start)
+        self._position, self._limit = len(start), size - _RESERVE
+        return segment
+
+    # ---------------------------------------------------------------- stopping
+
+    def _drop(self) -> None:
+        self.dropped += 1
+        with suppress(Exception):
+            self._segment.set_dropped(self.dropped)
+
+    def _stop(self, error: Exception) -> None:
+        reason = f"{type(error).__name__}: {error}"
+        self.stopped = "".join(c if c.isascii() and c.isprintable() else "?" for c in reason)[:_REASON_LIMIT]
+        self.batch = None
+        self._reqs = []
+        self._launched.clear()
+        with suppress(Exception):
+            self._segment.write(_event("stop", reason=self.stopped))
+
+
+def _event(name: str, **details: Any) -> bytes:
+    clocks = {"monotonic_ns": monotonic_ns(), "wall_ns": time_ns()}
+    return layout.text_record(layout.EVENT, json.dumps({"event": name, **clocks, **details}))
+
+
+def _state(req: Any) -> int:
+    finished = layout.FINISHED if req.finished_reason is not None else 0
+    return finished | layout.RETRACTED if req.is_retracted else finished
+
+
+def _part(req: Any, decoding: Any) -> int:
+    """What a row does in a batch that prefills: decodes along, or has a part of its prompt still to come."""
+    if req in decoding:
+        return layout.DECODING
+    return layout.CHUNK if req.inflight_middle_chunks > 0 else 0
+
+
+def _slot(controller: Any, batch_size: int) -> tuple[int, float]:
+    """Batch-size slot of SGLang's own policy and its moving average; another policy has neither."""
+    policy = controller.params
+    try:
+        padded = policy._pad_to_cuda_graph_bs(batch_size)
+        return policy._find_closest_bs(padded), policy._route(batch_size).ema_accept_len
+    except AttributeError:
+        return layout.NO_SLOT, float("nan")

@@ -1,0 +1,178 @@
+"""Everything a binary trace holds, as columns, and the part of it that is `kit.records.Trace`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kit.errors import ImportFileError
+from kit.importers.segments import Opening, RowFlag
+from kit.records import Bools, Ints, Iterations, Rounds, Trace
+
+__all__ = ["Recording", "Rows", "Steps", "Switches", "TraceHeader"]
+
+_DISCARDED = RowFlag.FINISHED | RowFlag.RETRACTED
+
+
+@dataclass(frozen=True, slots=True)
+class TraceHeader:
+    """Who wrote the trace: the plugin, the SGLang it hooked, and the process.
+
+    `reviewed_as` is the SGLang version whose reviewed sources were found, None when `override` let unknown
+    ones pass. `modes` names the forward modes by their numbers. `monotonic_ns` and `wall_ns` were read together.
+    """
+
+    stream: str
+    pid: int
+    plugin_version: str
+    plugin_sha256: str
+    sglang: str | None
+    reviewed_as: str | None
+    override: bool
+    targets: Mapping[str, str]
+    ranks: Mapping[str, int | None]
+    modes: Mapping[int, str]
+    server_args: Mapping[str, Any]
+    server_args_sha256: str
+    monotonic_ns: int
+    wall_ns: int
+
+    @classmethod
+    def read(cls, first: Opening, facts: Mapping[str, Any]) -> TraceHeader:
+        """From a segment's first bytes and its header record; ImportFileError when a fact is missing."""
+        try:
+            return cls(
+                stream=first.stream,
+                pid=first.pid,
+                plugin_version=facts["version"],
+                plugin_sha256=facts["sha"],
+                sglang=facts["sglang"],
+                reviewed_as=facts["reviewed_as"],
+                override=facts["override"],
+                targets=facts["targets"],
+                ranks=facts["ranks"],
+                modes={int(code): name for code, name in facts["modes"].items()},
+                server_args=facts["server_args"],
+                server_args_sha256=facts["server_args_sha256"],
+                monotonic_ns=first.monotonic_ns,
+                wall_ns=first.wall_ns,
+            )
+        except KeyError as error:
+            raise ImportFileError(f"the trace's header does not say {error}; was it written by speckit?") from None
+
+    @property
+    def decode(self) -> int:
+        """The number of the forward mode DECODE; -1 if the header names none."""
+        return next((code for code, name in self.modes.items() if name == "DECODE"), -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """Scheduler iterations of every mode, as columns of equal length, in processing order.
+
+    `number` is SGLang's own counter. `launch_ns` and `ready_ns` are the server's monotonic clock. `depth` (K)
+    and `draft_tokens` were in force at launch. -1 stands for unknown or, of the last two, for not applicable.
+    `running` and `waiting` are queue lengths at launch; `new_tokens` and `cached_tokens` are of a prefill.
+    """
+
+    number: Ints
+    mode: Ints
+    launch_ns: Ints
+    ready_ns: Ints
+    draft_tokens: Ints
+    depth: Ints
+    cuda_graph: Bools
+    running: Ints
+    waiting: Ints
+    new_tokens: Ints
+    cached_tokens: Ints
+    rows: Ints
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of the steps, one a request.
+
+    `step` indexes `Steps`, `rid` indexes `Recording.rids`; `accepted` is -1 where nothing was drafted.
+    """
+
+    step: Ints
+    rid: Ints
+    tokens_before: Ints
+    accepted: Ints
+    flags: npt.NDArray[np.uint8]
+
+    def having(self, flag: RowFlag) -> Bools:
+        """Whether a row has any of these flags."""
+        found: Bools = (self.flags & np.uint8(flag)) != 0
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Switches:
+    """Changes of depth by the adaptive controller, as columns.
+
+    `number` is the iteration that was launched or processed then, `by_result` which of the two. `slot` is the
+    batch-size slot that decided (-1 unknown), `average` its moving average of accepted drafts (NaN unknown).
+    """
+
+    number: Ints
+    at_ns: Ints
+    before: Ints
+    after: Ints
+    by_result: Bools
+    slot: Ints
+    average: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recording:
+    """A trace, or the part of it that came since the last look.
+
+    `decode_number` numbers the steps so that decodes count up by one unless something is missing. `faults`
+    states every damage; `lost` counts missing iterations, at least one a damage. `ended` tells a graceful end
+    from a killed server.
+    """
+
+    header: TraceHeader
+    steps: Steps
+    rows: Rows
+    rids: tuple[str, ...]
+    switches: Switches
+    events: tuple[Mapping[str, Any], ...]
+    decode_number: Ints
+    faults: tuple[str, ...]
+    lost: int
+    ended: bool
+
+    def trace(self, *, launch: int) -> Trace:
+        """The decode iterations; a finished or retracted request's row is a ghost, as SGLang discards both."""
+        decode = self.steps.mode == self.header.decode
+        kept = decode[self.rows.step]
+        position = np.cumsum(decode) - 1
+        return Trace(
+            Iterations(
+                launch=np.full(int(decode.sum()), launch, np.int64),
+                number=self.decode_number[decode],
+                ready_ns=self.steps.ready_ns[decode],
+                draft_tokens=self.steps.draft_tokens[decode],
+                batch_size=self.steps.rows[decode],
+                cuda_graph=self.steps.cuda_graph[decode],
+            ),
+            Rounds(
+                iteration=position[self.rows.step[kept]],
+                rid=self.rows.rid[kept],
+                tokens_before=self.rows.tokens_before[kept],
+                accepted=self.rows.accepted[kept],
+                ghost=self.rows.having(_DISCARDED)[kept],
+            ),
+            self.rids,
+            self.lost,
+        )

@@ -1,0 +1,198 @@
+"""A binary iteration trace: the segments of one server process, in order, with what is missing counted.
+
+`read_trace` gives what analysis needs of a finished trace, `read_recording` everything in it, `TraceReader`
+what has come since the last look at a trace that is still being written. Damage never raises: reading goes on
+behind it, in the next segment, and says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from kit.errors import ImportFileError
+from kit.importers.recording import Recording, Rows, Steps, Switches, TraceHeader
+from kit.importers.segments import GRAPH_BIT, SUFFIX, Heads, Records, opening, records
+from kit.importers.trace_ledger import Ledger
+from kit.records import Ints, Trace
+
+__all__ = ["TraceReader", "read_recording", "read_trace"]
+
+_NAME = re.compile(rf"([0-9a-f]{{32}})-(\d{{6,}}){re.escape(SUFFIX)}")
+_NO_U8, _NO_U16, _NO_U32 = 0xFF, 0xFFFF, 0xFFFFFFFF
+
+
+def read_trace(directory: Path, *, launch: int) -> Trace:
+    """The decode iterations of a finished trace.
+
+    Raises:
+        ImportFileError: there is no trace, there is more than one, or it is not one that this kit can read.
+    """
+    return read_recording(directory).trace(launch=launch)
+
+
+def read_recording(directory: Path) -> Recording:
+    """Everything in a finished trace; raises as `read_trace` does."""
+    recording = TraceReader(directory).read_new(final=True)
+    if recording is None:
+        raise ImportFileError(f"{directory} holds no trace; was SPECKIT_TRACE_DIR set for the server?")
+    return recording
+
+
+class TraceReader:
+    """Reads a trace piece by piece.
+
+    Args:
+        directory: where one server process writes its segments.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._ledger = Ledger()
+        self._header: TraceHeader | None = None
+        self._rids: dict[str, int] = {}
+        self._segment = -1  # the one being read: its number, how far, and the names it gave
+        self._offset = 0
+        self._names: list[int] = []
+        self._dropped = 0
+
+    def read_new(self, *, final: bool = False) -> Recording | None:
+        """What has come since the last call; None as long as there is no header.
+
+        Args:
+            final: nobody writes any more, so an unfinished record is a damage and nothing to wait for.
+        """
+        pieces = [records(b"", 0)]  # so that there is always something to concatenate
+        faults: list[str] = []
+        paths = self._segments()
+        dropped = self._dropped
+        for number, path in paths:
+            if number >= self._segment:
+                complete = final or number < paths[-1][0]
+                pieces += self._read_segment(number, path, faults if complete else [])
+        if self._header is not None:
+            return self._assembled(self._header, pieces, faults, dropped=max(self._dropped - dropped, 0))
+        if faults:
+            raise ImportFileError(f"{self._directory}: no segment can be read: {'; '.join(faults)}")
+        return None
+
+    def _segments(self) -> list[tuple[int, Path]]:
+        named = [(match, path) for path in self._directory.glob(f"*{SUFFIX}") if (match := _NAME.fullmatch(path.name))]
+        streams = sorted({match[1] for match, _ in named})
+        if len(streams) > 1:
+            raise ImportFileError(
+                f"{self._directory} holds traces of {len(streams)} processes ({', '.join(streams)}); "
+                "give every launch a folder of its own"
+            )
+        return sorted((int(match[2]), path) for match, path in named)
+
+    def _read_segment(self, number: int, path: Path, faults: list[str]) -> list[Records]:
+        """The new records of one segment, if any; appends to `faults` what is wrong with it."""
+        data = _read(path)
+        start = opening(data)
+        if start is None:
+            if any(data):  # a file of zeros is one whose writer was killed before it began
+                faults.append(f"{path.name} does not begin as a segment does")
+            return []
+        if number > self._segment:
+            if number > self._segment + 1:
+                faults.append(f"{number - self._segment - 1} segments before {path.name} are missing")
+            self._segment, self._offset, self._names = number, start.size, []
+        piece = records(data, self._offset)
+        self._offset, self._dropped = piece.stop, start.dropped
+        if piece.damage is not None:
+            faults.append(f"{path.name} has {piece.damage} at byte {piece.stop}; nothing behind it was read")
+        if self._header is None and piece.headers:
+            self._header = TraceHeader.read(start, piece.headers[0])
+        return [replace(piece, rid=self._renamed(piece, path))]
+
+    def _renamed(self, piece: Records, path: Path) -> Ints:
+        """The rows' requests as indices into the names of all segments."""
+        self._names += [self._rids.setdefault(rid, len(self._rids)) for rid in piece.rids]
+        if len(piece.rid) and piece.rid.max() >= len(self._names):
+            raise ImportFileError(f"{path} has rows of requests it does not name; was it written by speckit?")
+        return np.array(self._names, np.int64).take(piece.rid)
+
+    def _assembled(
+        self, header: TraceHeader, pieces: Sequence[Records], faults: list[str], *, dropped: int
+    ) -> Recording:
+        heads = np.concatenate([piece.iterations for piece in pieces])
+        rows = np.concatenate([piece.rows for piece in pieces])
+        events = tuple(event for piece in pieces for event in piece.events)
+        steps = _steps(heads, rows, np.concatenate([piece.prefills for piece in pieces]))
+        decode_number, missing = self._ledger.settle(steps.number, steps.mode == header.decode, events)
+        faults += [f"the recording stopped: {event['reason']}" for event in events if event["event"] == "stop"]
+        return Recording(
+            header=header,
+            steps=steps,
+            rows=Rows(
+                step=np.repeat(np.arange(len(rows)), rows),
+                rid=np.concatenate([piece.rid for piece in pieces]),
+                tokens_before=np.concatenate([piece.tokens_before for piece in pieces]).astype(np.int64),
+                accepted=_signed(np.concatenate([piece.accepted for piece in pieces]), _NO_U8),
+                flags=np.concatenate([piece.flags for piece in pieces]),
+            ),
+            rids=tuple(self._rids),
+            switches=_switches(np.concatenate([piece.switches for piece in pieces])),
+            events=events,
+            decode_number=decode_number,
+            faults=tuple(faults),
+            lost=max(missing + dropped, len(faults)),
+            ended=any(event["event"] == "end" for event in events),
+        )
+
+
+def _steps(heads: Heads, rows: Ints, prefills: Heads) -> Steps:
+    number = heads["number"].astype(np.int64)
+    new_tokens, cached_tokens = np.zeros((2, len(heads)), np.int64)
+    at = np.searchsorted(number, prefills["number"])
+    # A prefill's record follows its iteration's; where that one was lost, there is nothing to add the tokens to.
+    here = (at < len(number)) & (number.take(at, mode="clip") == prefills["number"]) if len(number) else at < 0
+    new_tokens[at[here]] = prefills["new_tokens"][here]
+    cached_tokens[at[here]] = prefills["cached_tokens"][here]
+    launch_ns = heads["launch_ns"].astype(np.int64)
+    return Steps(
+        number=number,
+        mode=(heads["mode"] & ~np.uint8(GRAPH_BIT)).astype(np.int64),
+        launch_ns=np.where(launch_ns == 0, -1, launch_ns),
+        ready_ns=heads["ready_ns"].astype(np.int64),
+        draft_tokens=_signed(heads["draft_tokens"], _NO_U16),
+        depth=_signed(heads["depth"], _NO_U8),
+        cuda_graph=(heads["mode"] & GRAPH_BIT) != 0,
+        running=heads["running"].astype(np.int64),
+        waiting=heads["waiting"].astype(np.int64),
+        new_tokens=new_tokens,
+        cached_tokens=cached_tokens,
+        rows=rows,
+    )
+
+
+def _switches(records_: Heads) -> Switches:
+    return Switches(
+        number=records_["number"].astype(np.int64),
+        at_ns=records_["at_ns"].astype(np.int64),
+        before=records_["before"].astype(np.int64),
+        after=records_["after"].astype(np.int64),
+        by_result=records_["by_result"] != 0,
+        slot=_signed(records_["slot"], _NO_U32),
+        average=records_["average"].astype(np.float64),
+    )
+
+
+def _signed(values: npt.NDArray[np.unsignedinteger], missing: int) -> Ints:
+    """As signed numbers, with -1 for the one that means none."""
+    signed = values.astype(np.int64)
+    signed[signed == missing] = -1
+    return signed
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ImportFileError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
