@@ -50,7 +50,7 @@ RATIO = Unit("", digits=2, fewest=2)
 SHARE = Unit("", fewest=3)  # probabilities and acceptance, where the third digit decides a gate
 PERCENT = Unit("%", scale=100.0, fewest=1, most=2)
 SECONDS = Unit("s", fewest=1)
-MILLISECONDS = Unit("ms", scale=1000.0, fewest=1)
+MILLISECONDS = Unit("ms", scale=1000.0, fewest=1, most=2)
 TOKENS_PER_SECOND = Unit("tok/s", most=1)
 
 

@@ -18,6 +18,7 @@ class Measure:
 
     name: str
     warning: str
+    is_window: bool
     throughput: Callable[[LevelResult], Estimate]
     ratio: Callable[[Comparison], Estimate]
 
@@ -25,6 +26,7 @@ class Measure:
 _WINDOW = Measure(
     name="tok/s",
     warning="",
+    is_window=True,
     throughput=lambda level: level.throughput_window,
     ratio=lambda comparison: comparison.ratio,
 )
@@ -34,6 +36,7 @@ _WHOLE_RUN = Measure(
         "There is no steady window, so throughput here is that of the whole run, start and end included. It decides "
         "nothing; the ratio of two such numbers is shown without a word."
     ),
+    is_window=False,
     throughput=lambda level: level.throughput_full_run,
     ratio=lambda comparison: comparison.ratio_full_run,
 )

@@ -33,9 +33,9 @@ def acceptance_figure(verdict: Verdict) -> Picture | None:
             _draw(axes, [row for row in rows if row.concurrency == level], styles)
             axes.set_title(f"{level} at once", weight="normal", size=9.5)
         panels[0].set_ylim(0, 1.06 * max(_heights(rows)))  # shared by every panel
-        panels[0].set_ylabel("S_k: share of rounds that keep k drafts or more")
+        panels[0].set_ylabel("S_k, share of verify rounds")
         handles, labels = _keys(panels)
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5))
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 6))
         return picture(figure, _alt(rows))
 
 
@@ -83,6 +83,7 @@ def _draw_bounds(axes: Axes, row: Acceptance, look: Look, shift: float) -> None:
                 linewidth=5,
                 alpha=0.45,
                 solid_capstyle="butt",
+                zorder=1,
             )
 
 

@@ -10,7 +10,6 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from kit.format import TOKENS_PER_SECOND, Reading, aligned
 from kit.report.figures.style import (
-    GREY,
     Look,
     Picture,
     Series,
@@ -25,7 +24,7 @@ from kit.report.figures.style import (
 )
 from kit.report.measure import Measure, shown_measure
 from kit.stats import Estimate
-from kit.verdict import CrossoverVerdict, TrueThroughput, Verdict
+from kit.verdict import CrossoverVerdict, Verdict
 
 __all__ = ["throughput_figure"]
 
@@ -42,7 +41,7 @@ def throughput_figure(verdict: Verdict) -> Picture | None:
     with house_style():
         figure = Figure(figsize=(7.2, 4.3), layout="constrained")
         axes = figure.subplots()
-        _draw(axes, curves, verdict)
+        _draw(axes, curves, verdict, measure)
         axes.set_ylabel(f"Output throughput, {measure.name}, logarithmic")
         return picture(figure, _alt(curves, measure))
 
@@ -58,22 +57,24 @@ def _curves(verdict: Verdict, measure: Measure) -> Curves:
     return {arm: pairs for arm, pairs in present.items() if pairs}
 
 
-def _draw(axes: Axes, curves: Curves, verdict: Verdict) -> None:
+def _draw(axes: Axes, curves: Curves, verdict: Verdict, measure: Measure) -> None:
     styles = looks(verdict.what_ran.arms)
     concurrency_axis(axes, sorted({level for pairs in curves.values() for level, _ in pairs}))
-    _draw_truth(axes, verdict.speed.truth)
+    truth = {(true.arm, true.concurrency): true.tok_s for true in verdict.speed.truth if measure.is_window}
     ends = []
     for position, (arm, pairs) in enumerate(curves.items()):
         shift = dodge(position, len(curves))
         xs, estimates = [level * shift for level, _ in pairs], [estimate for _, estimate in pairs]
         hollow = [estimate.interval is None for estimate in estimates]
         draw_series(axes, Series(xs, estimates, hollow, styles[arm]))
+        _draw_truth(axes, xs, [truth.get((arm, level)) for level, _ in pairs], styles[arm])
         ends.append((styles[arm], xs[-1], estimates[-1].point or 0.0))
     _throughput_axis(axes)
     _mark_crossovers(axes, verdict.speed.crossovers, styles)
     axes.set_title("Throughput over concurrency", pad=_title_pad(verdict.speed.crossovers))
-    if any(estimate.interval is None for pairs in curves.values() for _, estimate in pairs):
-        note(axes, "hollow: no interval", at="right")
+    bare = any(estimate.interval is None for pairs in curves.values() for _, estimate in pairs)
+    keys = [("hollow: no interval", bare), ("ring: true value of the simulator", bool(truth))]
+    note(axes, "    ".join(key for key, used in keys if used), at="right")
     label_ends(axes, ends)
 
 
@@ -88,11 +89,13 @@ def _throughput_axis(axes: Axes) -> None:
     axes.set_ylim(low / 1.1, high * 1.1)
 
 
-def _draw_truth(axes: Axes, truth: Sequence[TrueThroughput]) -> None:
-    if truth:
-        xs, ys = [true.concurrency for true in truth], [true.tok_s for true in truth]
-        axes.plot(xs, ys, linestyle="none", marker="x", color=GREY, markersize=7, label="true value of the simulator")
-        axes.legend(loc="upper left")
+def _draw_truth(axes: Axes, xs: Sequence[float], truth: Sequence[float | None], look: Look) -> None:
+    """A ring around what the simulator really does, where the simulator was measured."""
+    known = [(x, y) for x, y in zip(xs, truth, strict=True) if y is not None]
+    if known:
+        at, heights = zip(*known, strict=True)
+        rings = axes.plot(at, heights, linestyle="none", marker="o", markersize=12, color=look.colour)
+        rings[0].set(fillstyle="none", markeredgewidth=0.9)
 
 
 def _mark_crossovers(axes: Axes, crossovers: Sequence[CrossoverVerdict], styles: dict[str, Look]) -> None:

@@ -147,11 +147,10 @@ def _functional(gates: Gates) -> str:
 
 
 def _functional_table(errors: Sequence[FunctionalError]) -> str:
-    pairs = [(error.concurrency, str(depth), shown) for error in errors for depth, shown in error.by_depth]
-    pairs += [(error.concurrency, "largest of all", error.worst) for error in errors if len(error.by_depth) > 1]
+    pairs = [(error.concurrency, depth, estimate) for error in errors for depth, estimate in error.by_depth]
     shown = column([estimate for _, _, estimate in pairs], unit=PERCENT)
-    rows = [(str(concurrency), depth, entry) for (concurrency, depth, _), entry in zip(pairs, shown, strict=True)]
-    return table(("Requests at once", "Read at K", "Error of tokens a round, %"), rows, align="rlr")
+    rows = [(str(concurrency), str(depth), entry) for (concurrency, depth, _), entry in zip(pairs, shown, strict=True)]
+    return table(("Requests at once", "Read at K", "Error of tokens a round, %"), rows, align="rrr")
 
 
 def _second_table(gate: AlignmentGate) -> str:

@@ -62,7 +62,7 @@ def _table(rows: Sequence[LosslessRow]) -> str:
             count(row.hard),
             count(row.unresolved),
             upper,
-            Entry(f"**{row.word.value}**", row.reason),
+            Entry(f"**{row.word.value}**", None if row.word is LosslessWord.LOSSLESS else row.reason),
         )
         for row, upper in zip(rows, uppers, strict=True)
     ]

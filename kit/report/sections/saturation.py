@@ -48,11 +48,11 @@ class SaturationView:
 
 def saturation_view(verdict: Verdict) -> SaturationView:
     """The section's strings."""
-    speed = verdict.speed
+    speed, measure = verdict.speed, shown_measure(verdict.speed)
     return SaturationView(
-        warning=shown_measure(speed).warning if speed.levels else "",
+        warning=measure.warning if speed.levels else "",
         arms=tuple(_arm_table(arm, speed) for arm in speed.arms),
-        truth=_TRUTH if speed.truth else "",
+        truth=_TRUTH if speed.truth and measure.is_window else "",
         crossover=defined("crossover"),
         crossover_table=_crossover_table(speed.crossovers) if speed.crossovers else "",
         maximum_table=_maximum_table(verdict.saturation) if verdict.saturation else "",
@@ -85,7 +85,7 @@ def _arm_table(arm: ArmVerdict, speed: SpeedSection) -> ArmTable:
 def _ratio_table(words: Sequence[ComparisonVerdict], speed: SpeedSection) -> str:
     pairs, measure = [word.comparison for word in words], shown_measure(speed)
     levels = {(level.arm, level.concurrency): level for level in speed.levels}
-    truth = {(true.arm, true.concurrency): true.tok_s for true in speed.truth}
+    truth = {(true.arm, true.concurrency): true.tok_s for true in speed.truth if measure.is_window}
     columns: list[Sequence[str | Entry]] = [
         [str(pair.concurrency) for pair in pairs],
         _throughputs((levels.get((pair.baseline, pair.concurrency)) for pair in pairs), measure),
