@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ from kit.errors import SpecError
 from kit.spec import Workload, canonical_json
 
 __all__ = ["Prompt", "Prompts", "load_prompts", "read_prompt_file"]
+
+
+_SLOT = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class _Line(BaseModel):
     slots: dict[str, Annotated[list[str], Field(min_length=1)]] | None = None
 
     def texts(self) -> Iterator[tuple[str, str]]:
-        """(id, text) of every prompt that this line stands for. KeyError when a slot is missing."""
+        """(id, text) of every prompt that this line stands for."""
         if self.text is not None:
             yield self.id, self.text
             return
@@ -96,16 +100,18 @@ def _parse(raw: str, path: Path, number: int) -> _Line:
         raise SpecError(f"{path}:{number}: {field}: {first['msg']}; a line is a prompt or a template") from None
     if (line.text is None) == (line.template is None):
         raise SpecError(f"{path}:{number}: give either `text` or `template` with `slots`")
-    unused = [name for name in line.slots or {} if "{" + name + "}" not in (line.template or "")]
-    if unused:
-        raise SpecError(f"{path}:{number}: slot `{unused[0]}` does not occur in the template; remove it")
+    used, named = set(_SLOT.findall(line.template or "")), set(line.slots or {})
+    for name in sorted(named - used):
+        raise SpecError(f"{path}:{number}: slot `{name}` does not occur in the template; remove it")
+    for name in sorted(used - named):
+        raise SpecError(f"{path}:{number}: the template names slot `{name}`, which has no values; add them to slots")
     return line
 
 
-def load_prompts(workload: Workload, *, base: Path) -> Prompts:
-    """The prompts of the run, drawn without replacement; files are looked up below `base`.
+def load_prompts(workload: Workload, *, base: Path, prompt_format: str = "{prompt}") -> Prompts:
+    """The prompts of the run, drawn without replacement and set into the target's chat format.
 
-    Raises SpecError when a file leaves `base`, a class is unknown, or a class has too few prompts.
+    Files are looked up below `base`. Raises SpecError when a file leaves `base`, a class is unknown, or a class has too few prompts.
     """
     pool = [row for name in workload.files for row in read_prompt_file(_inside(base, name))]
     _refuse_repeats(pool)
@@ -115,7 +121,10 @@ def load_prompts(workload: Workload, *, base: Path) -> Prompts:
     drawn = [_draw(pool, name, quota, rng) for name in classes]
     interleaved = [row for group in zip(*drawn, strict=True) for row in group][: workload.prompts]
     lengths = rng.integers(workload.min_output_tokens, workload.max_output_tokens, len(interleaved), endpoint=True)
-    prompts = tuple(Prompt(id_, cls, text, int(n)) for (id_, cls, text), n in zip(interleaved, lengths, strict=True))
+    prompts = tuple(
+        Prompt(id_, cls, prompt_format.replace("{prompt}", text), int(n))
+        for (id_, cls, text), n in zip(interleaved, lengths, strict=True)
+    )
     return Prompts(prompts, hashlib.sha256(canonical_json([asdict(p) for p in prompts]).encode()).hexdigest())
 
 

@@ -43,7 +43,7 @@ def preview(source: Path, selection: Selection | None = None) -> Preview:
     Raises SpecError for anything wrong with the spec, its workload, or the flags and requests that it leads to.
     """
     spec = load_spec(source)
-    prompts = load_prompts(spec.workload, base=source.parent)
+    prompts = load_prompts(spec.workload, base=source.parent, prompt_format=spec.models.target.prompt_format)
     plan = make_plan(spec, selection)
     commands = {arm.name: launch_flags(spec, arm) for arm in spec.arms}
     _check_contract(spec, commands, prompts, source)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from kit import contract
 from kit.sglang import adaptive_config_text
@@ -15,6 +18,8 @@ from kit.standin.world import load_world
 
 __all__ = ["simulated_truth"]
 
+_GRID_POINTS = 12
+
 
 def simulated_truth(spec: Spec) -> dict[str, Any]:
     """Noise-free throughput (tokens/s) by arm and concurrency, and each arm's crossover (null: none in range)."""
@@ -25,12 +30,22 @@ def simulated_truth(spec: Spec) -> dict[str, Any]:
         longest=spec.workload.max_output_tokens,
     )
     found = truth(
-        load_world(spec.engine.world or ""), arms={arm.name: _speculation(arm, spec) for arm in arms}, work=work
+        load_world(spec.engine.world or ""),
+        arms={arm.name: _speculation(arm, spec) for arm in arms},
+        work=work,
+        grid=_grid(spec.load.concurrency),
     )
     return {
         "throughput": {arm: {str(c): value for c, value in levels.items()} for arm, levels in found.throughput.items()},
         "crossover": dict(found.crossover),
     }
+
+
+def _grid(levels: Sequence[int]) -> list[int]:
+    """The measured concurrencies and enough between them to place a crossover."""
+    low, high = min(levels), max(levels)
+    between = np.geomspace(low, high, _GRID_POINTS).round().astype(int).tolist()
+    return sorted({*levels, *between})
 
 
 def _speculation(arm: Arm, spec: Spec) -> Speculation | None:

@@ -26,6 +26,8 @@ class Target(StrictModel):
     """Data type of weights and activations, stated because SGLang would otherwise choose."""
     quantization: str | None = None
     """SGLang's quantisation method, if any."""
+    prompt_format: str = Field(default="{prompt}", pattern=r"\{prompt\}")
+    """How a prompt becomes a turn of the target's chat; leave out the beginning-of-text token, which SGLang adds."""
     gated: bool = False
     """Whether a Hugging Face token is needed; read from HF_TOKEN, never stored."""
     trust_remote_code: bool = False

@@ -74,7 +74,8 @@ def test_output_lengths_stay_in_their_range_and_reach_both_ends(folder: Path) ->
         ('{"id": "a", "class": "code"}', "give either"),
         ('{"id": "a", "class": "code", "text": "x", "template": "y"}', "give either"),
         ('{"id": "a", "class": "code", "text": "x", "colour": 1}', "colour"),
-        ('{"id": "a", "class": "code", "template": "x", "slots": {"n": ["1"]}}', "slot `n`"),
+        ('{"id": "a", "class": "code", "template": "x", "slots": {"n": ["1"]}}', "slot `n` does not occur"),
+        ('{"id": "a", "class": "code", "template": "x {m}", "slots": {}}', "slot `m`, which has no values"),
     ],
 )
 def test_a_broken_line_is_named(tmp_path: Path, line: str, message: str) -> None:
@@ -97,3 +98,11 @@ def test_a_file_outside_the_folder_of_the_spec_is_refused(folder: Path) -> None:
 def test_a_missing_file_is_named(folder: Path) -> None:
     with pytest.raises(SpecError, match=r"none\.jsonl"):
         load_prompts(Workload(files=("none.jsonl",), prompts=3), base=folder)
+
+
+def test_prompts_are_set_into_the_chat_format(folder: Path) -> None:
+    workload = Workload(files=("p.jsonl",), prompts=3)
+    plain = load_prompts(workload, base=folder)
+    turned = load_prompts(workload, base=folder, prompt_format="<user>{prompt}<assistant>")
+    assert [p.text for p in turned.prompts] == [f"<user>{p.text}<assistant>" for p in plain.prompts]
+    assert turned.sha256 != plain.sha256

@@ -118,7 +118,7 @@ def test_a_run_without_one_working_launch_is_an_error(tmp_path: Path) -> None:
 
 
 def test_interrupting_keeps_what_was_finished_and_leaves_no_server(tmp_path: Path) -> None:
-    source = write_spec(tmp_path, load={"concurrency": [1, 4], "waves": 40, "min_requests": 3, "warmup_requests": 1})
+    source = write_spec(tmp_path, load={"concurrency": [1, 4], "waves": 15, "min_requests": 15, "warmup_requests": 1})
     out = tmp_path / "run.duckdb"
     command = [sys.executable, "-m", "kit", "run", str(source), "--out", str(out), "--reports", str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as kit:
