@@ -1,15 +1,14 @@
 """Numbers in, estimates out: no I/O, no clock, no global random state; seeds are arguments.
 
-Functions named by the test vectors return plain numbers in exactly the shape of their vectors. Everything else returns
-frozen dataclasses built from `Estimate`: a point, its interval and the count behind it, or the reason there is none.
+Functions named by the test vectors return plain numbers in exactly the shape of their vectors (the dictionary types
+live in the modules). Everything else returns frozen dataclasses built from `Estimate`: a point, its interval and the
+count behind it, or the reason there is none.
 """
 
 from __future__ import annotations
 
 from kit.stats.acceptance import (
     Convention,
-    Overshoot,
-    Survival,
     SurvivalCurve,
     convention,
     detect_convention,
@@ -21,7 +20,6 @@ from kit.stats.acceptance import (
     survival_curve,
 )
 from kit.stats.accounting import (
-    Cost,
     CostAccount,
     SpeculationTax,
     cost,
@@ -30,9 +28,6 @@ from kit.stats.accounting import (
 )
 from kit.stats.alignment import (
     Aligned,
-    Decomposition,
-    Gate2Bound,
-    Gate2Cell,
     Movement,
     align,
     decompose,
@@ -48,16 +43,13 @@ from kit.stats.alignment_gate import (
 )
 from kit.stats.arrays import (
     histogram_matrix,
-    optional,
 )
 from kit.stats.censoring import (
     AdaptiveDepth,
-    DepthRow,
     adaptive_curve,
     ipcw,
     ipcw_estimate,
     km,
-    proposal_counts,
 )
 from kit.stats.crossfit import (
     OracleGaps,
@@ -97,7 +89,6 @@ from kit.stats.estimate import (
     Interval,
 )
 from kit.stats.gates import (
-    GateDecision,
     GateWord,
     gate_decision,
     min_prompts_zero_discordance,
@@ -105,7 +96,6 @@ from kit.stats.gates import (
 )
 from kit.stats.heterogeneity import (
     Halves,
-    Icc,
     Ownership,
     Spread,
     class_ratio,
@@ -117,19 +107,15 @@ from kit.stats.heterogeneity import (
     spread,
 )
 from kit.stats.intervals import (
-    PairedDiff,
-    RatioSe,
     Resampling,
     mean_interval,
     paired_ratio_diff,
     ratio_bootstrap,
     ratio_interval,
-    ratio_intervals,
     ratio_se,
 )
 from kit.stats.iteration_cost import (
     IterationCost,
-    IterationTimes,
     fit_iteration_cost,
     iteration_times,
 )
@@ -137,9 +123,7 @@ from kit.stats.lossless import (
     Control,
     Divergence,
     Losslessness,
-    LosslessVerdict,
     LosslessWord,
-    TieMargin,
     cp_lower,
     cp_upper,
     divergence_class,
@@ -154,8 +138,6 @@ from kit.stats.multiplicity import (
     holm,
 )
 from kit.stats.oracle import (
-    Batches,
-    OracleRect,
     harmonic_throughput,
     oracle_rect,
     ragged_depths,
@@ -165,7 +147,6 @@ from kit.stats.power import (
     paired_power,
 )
 from kit.stats.rounds import (
-    Reconciled,
     Reconciliation,
     Rounds,
     reconcile,
@@ -174,9 +155,7 @@ from kit.stats.rounds import (
 )
 from kit.stats.saturation import (
     Saturation,
-    TwoPointSaturation,
     UslFit,
-    UslPeak,
     fit_usl,
     peak_ratio,
     saturation,
@@ -186,9 +165,6 @@ from kit.stats.saturation import (
 )
 from kit.stats.selection import (
     ConversionResidual,
-    Converted,
-    Mixture,
-    Walks,
     conversion_residuals,
     convert,
     markov_q,
@@ -199,7 +175,6 @@ from kit.stats.selection import (
 from kit.stats.speedup import (
     LevelTest,
     RatioCurve,
-    RatioInterval,
     SpeedWord,
     level_tests,
     log_ratio_ci,
@@ -208,7 +183,6 @@ from kit.stats.speedup import (
 )
 from kit.stats.throughput import (
     SteadyWindow,
-    Window,
     mser5,
     throughput_window,
     window,
@@ -220,51 +194,33 @@ __all__ = [
     "AlignedPair",
     "AlignmentCell",
     "AlignmentGate",
-    "Batches",
     "ConfidenceSet",
     "Control",
     "Convention",
     "ConversionResidual",
-    "Converted",
-    "Cost",
     "CostAccount",
     "Crossover",
     "CrossoverKind",
     "CurveCell",
     "CurveGate",
-    "Decomposition",
-    "DepthRow",
     "Disclosure",
     "Divergence",
     "Estimate",
     "FunctionalError",
-    "Gate2Bound",
-    "Gate2Cell",
-    "GateDecision",
     "GateReading",
     "GateSentence",
     "GateWord",
     "Halves",
-    "Icc",
     "Interval",
     "IterationCost",
-    "IterationTimes",
     "LevelTest",
-    "LosslessVerdict",
     "LosslessWord",
     "Losslessness",
-    "Mixture",
     "Movement",
     "OracleGaps",
-    "OracleRect",
     "OracleRequests",
-    "Overshoot",
     "Ownership",
-    "PairedDiff",
     "RatioCurve",
-    "RatioInterval",
-    "RatioSe",
-    "Reconciled",
     "Reconciliation",
     "Resampling",
     "Rounds",
@@ -274,16 +230,10 @@ __all__ = [
     "Spread",
     "StatsError",
     "SteadyWindow",
-    "Survival",
     "SurvivalCurve",
     "SweepVerdict",
     "SweepWord",
-    "TieMargin",
-    "TwoPointSaturation",
     "UslFit",
-    "UslPeak",
-    "Walks",
-    "Window",
     "adaptive_curve",
     "align",
     "alignment_gate",
@@ -333,7 +283,6 @@ __all__ = [
     "movement",
     "mser5",
     "n_needed",
-    "optional",
     "oracle_gaps",
     "oracle_rect",
     "overshoot",
@@ -343,13 +292,11 @@ __all__ = [
     "peak_ratio",
     "pooled",
     "prefill_spread",
-    "proposal_counts",
     "ragged_depths",
     "rate_limits",
     "ratio_bootstrap",
     "ratio_estimate",
     "ratio_interval",
-    "ratio_intervals",
     "ratio_se",
     "read_gates",
     "reconcile",

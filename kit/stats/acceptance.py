@@ -159,6 +159,7 @@ def survival_curve(hists: IntArray, *, strata: ArrayLike | None = None, level: f
     tail = tails(hists).astype(float)
     depth = tail.shape[1] - 1
     rounds, present = tail[:, :1], tail[:, 0] > 0
+    # sum of (j+1) over rounds: j is the number of positions that survived, the bonus adds one.
     tokens = rounds + tail[:, 1:].sum(axis=1, keepdims=True)
     over = np.hstack([tail[:, 1:], tail[:, 1:], tokens])
     under = np.hstack([np.repeat(rounds, depth, axis=1), tail[:, :-1], rounds])

@@ -127,6 +127,7 @@ def align(a: Rounds, *, b: Rounds, prompts: int, divergence: ArrayLike | None = 
     same_length(prompts=np.empty(prompts), divergence=limit)
     limit = np.where(limit < 0, NO_DIVERGENCE, limit)
     start_a, start_b = a.starts(), b.starts()
+    # One integer per (prompt, start): the join is an intersection of two sorted key arrays.
     stride = 1 + max(start_a.max(initial=0), start_b.max(initial=0))
     _, in_a, in_b = np.intersect1d(
         a.prompt * stride + start_a, b.prompt * stride + start_b, assume_unique=True, return_indices=True

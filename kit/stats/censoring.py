@@ -91,6 +91,7 @@ def depth_tallies(table: IntArray) -> IntArray:
     depth = np.arange(table.shape[-1])
     beyond = tails(tails(table).swapaxes(-2, -1)).swapaxes(-2, -1)
     at_risk, events = beyond[..., depth[1:], depth[:-1]], beyond[..., depth[1:], depth[1:]]
+    # Rounds at K = k that accepted all: censored at every deeper position.
     saturated = table[..., depth[1:], depth[1:]]
     possible = events + np.cumsum(saturated, axis=-1) - saturated
     return np.stack([at_risk, events, possible], axis=-2)

@@ -224,6 +224,7 @@ def _gaps(sums: FloatArray, time_se: ArrayLike | None, resampling: Resampling) -
     draws, depths = len(sums), sums.shape[-1]
     spread = np.zeros(depths) if time_se is None else np.asarray(time_se, float)
     noise = np.random.default_rng([resampling.seed, 1]).normal(size=(draws, depths)) * spread
+    # Row 0 is the observed value; choices stay those made at the measured times.
     noise[0] = 0.0
     weight, time = sums[:, :, 0].sum(axis=-1), (sums[:, :, 1:] * np.exp(noise)[:, None, None]).sum(axis=-1)
     throughput = quotient(weight[..., None], time)

@@ -142,6 +142,7 @@ def _not_rejected(ends: FloatArray, level: float) -> list[tuple[float, float]]:
     inner = sorted(float(r.real) for r in roots if abs(r.imag) < 1e-9 and 0 <= r.real <= 1)
     cuts = [0.0, *inner, 1.0]
     spans = [(lo, hi) for lo, hi in pairwise(cuts) if np.polyval(quadratic, (lo + hi) / 2) <= 0]
+    # Roots belong to the set themselves: without spread the whole set is one of them.
     return sorted([*spans, *((root, root) for root in inner)])
 
 

@@ -107,6 +107,7 @@ def _components(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     n0 = quotient(n - quotient(n_square, n), groups - 1)
     ms_between = quotient(between - quotient(total**2, n), groups - 1)
     ms_within = quotient(square - between, n - groups)
+    # Rounds that agree by chance more than independence allows give a negative component; it is reported as 0.
     return np.maximum(quotient(ms_between - ms_within, n0), 0.0), ms_within, n0
 
 

@@ -175,6 +175,7 @@ def _add_draws(sums: FloatArray, rows: FloatArray, rng: np.random.Generator) -> 
     step = max(1, CHUNK_ENTRIES // size)
     for first in range(0, len(sums), step):
         part = sums[first : first + step]
+        # Counting uniform picks is the multinomial, an order of magnitude faster than drawing it as such.
         picks = rng.integers(0, size, (len(part), size)) + size * np.arange(len(part))[:, None]
         weights = np.bincount(picks.ravel(), minlength=len(part) * size).reshape(len(part), size)
         part += weights @ rows

@@ -143,6 +143,7 @@ def ragged_depths(tau: FloatArray, *, Ks: IntArray, cost: IterationCost) -> IntA
         rates = [_rate(tau, option, Ks, cost) for option in options]
         surplus = [_tokens(tau, option) - rate * cost.ragged(Ks[option]) for option in options]
         best = int(np.argmax(surplus))
+        # The rate rises strictly until the optimum, so the first step without a rise ends the search.
         if rates[best] <= rate * (1 + 1e-12):
             break
         choice, rate = options[best], rates[best]

@@ -176,6 +176,7 @@ def saturation(C: Sequence[float], *, X: ArrayLike) -> Saturation:
     if len(levels) < MIN_LEVELS:
         return _unfitted(f"{len(levels)} levels; a saturation fit needs {MIN_LEVELS}", len(observed))
     mean = np.exp(np.log(observed).mean(axis=0))
+    # One family for all blocks, chosen on their mean: blocks that chose for themselves would mix peaks with asymptotes.
     fit = fit_usl(levels, X=mean)
     singles, peaks = _log_singles_and_peaks(levels, observed, fit)
     x_max = log_mean(peaks).mapped(math.exp)

@@ -154,6 +154,7 @@ def _level_test(concurrency: float, d: FloatArray, threshold: float, level: floa
 def _p_above(d: FloatArray) -> float:
     """One-sided t-test p of mean d > 0; blocks without spread decide by their mean alone."""
     mean, spread = float(d.mean()), float(d.std(ddof=1))
+    # Simulated time repeats to the last digit; rounding dust is not a spread to divide by.
     if spread <= 1e-12 * max(1.0, abs(mean)):
         return 0.0 if mean > 0 else 1.0
     return float(stats.t.sf(mean * math.sqrt(len(d)) / spread, len(d) - 1))
