@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.format import MISSING, Reading, Unit, aligned, count, sentence
+from kit.format import Reading, Unit, aligned, count, sentence
 from kit.metrics import metric
-from kit.report.escape import code, prose
+from kit.report.escape import prose
 from kit.report.table import Entry
 from kit.stats import Estimate
 
-__all__ = ["column", "counted", "defined", "in_words", "level_in_words", "names", "optional", "points", "reading"]
+__all__ = ["column", "counted", "defined", "in_words", "level_in_words", "points", "reading"]
 
 
 def reading(estimate: Estimate) -> Reading:
@@ -53,14 +53,3 @@ def counted(number: int, noun: str) -> str:
     """A count with its noun, e.g. "1 launch", "3 launches"."""
     plural = noun + ("es" if noun.endswith(("s", "ch", "x")) else "s")
     return f"{count(number)} {noun if number == 1 else plural}"
-
-
-def optional(number: int | None) -> str:
-    """A count, or the mark of a missing one."""
-    return MISSING if number is None else count(number)
-
-
-def names(values: Sequence[str]) -> str:
-    """Names in a sentence: "`a`, `b` and `c`"."""
-    *front, last = map(code, values) if values else ["none"]
-    return f"{', '.join(front)} and {last}" if front else last

@@ -18,11 +18,11 @@ MOST_ROWS = 12
 
 
 def summary(verdict: Verdict) -> str:
-    """Ten to twenty lines of plain text; control characters of foreign text are gone."""
+    """Ten to twenty lines of plain text, the last without a newline; control characters of foreign text are gone."""
     lines = [flag_words(verdict.headings), "", clean(verdict.answer), ""]
     lines += [*_rows(verdict), ""] if verdict.speed.levels else []
     lines += [f"Gate: {clean(verdict.gate.sentence)}", f"Outputs: {_lossless(verdict)}", _doubts(verdict.doubts)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _rows(verdict: Verdict) -> list[str]:

@@ -25,7 +25,7 @@ def test_the_document_is_the_reviewed_one(verdict: Verdict) -> None:
 
 
 def test_the_summary_is_the_reviewed_one(verdict: Verdict) -> None:
-    text = summary(verdict)
+    text = summary(verdict) + "\n"
     assert text == golden("h200-smollm2-triton.txt", actual=text)
 
 

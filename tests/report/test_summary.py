@@ -12,7 +12,7 @@ from tests.report.test_page import empty
 
 
 def test_the_summary_is_the_reviewed_one() -> None:
-    text = summary(VERDICT)
+    text = summary(VERDICT) + "\n"
     assert text == golden("sample.txt", actual=text)
 
 
