@@ -5,6 +5,7 @@
     ├── RunFileError             1   a run file cannot be read or written
     ├── ImportFileError          1   a capture or foreign file is broken or incomplete
     ├── ServerError              1   a server did not start, died, or is not the one asked for
+    ├── StatsError               1   a statistic was asked of numbers that cannot be (kit/stats/errors.py)
     ├── PrerequisiteError        4   Docker, a GPU, an image or a model is missing
     └── Interrupted            130   stopped by the user; finished repetitions are kept
 

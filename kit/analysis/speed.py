@@ -167,7 +167,8 @@ def _comparisons(data: _Cells, arm: str, baseline: str, role: Role) -> Iterator[
 
 def _tests(data: _Cells, mine: Matrix, theirs: Matrix) -> tuple[LevelTest, ...]:
     curve = RatioCurve.of(data.levels(), arm=mine, baseline=theirs)
-    return level_tests(curve, noise_threshold=data.spec.decision.noise_threshold)
+    decision = data.spec.decision
+    return level_tests(curve, noise_threshold=decision.noise_threshold, level=decision.confidence_level)
 
 
 def _full_run(cell: CellResult) -> float | None:
