@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from kit.report.page import templates, tidy
 from kit.report.table import table
 
 __all__ = ["index_text", "write_index"]
+
+_OWN_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")  # what the writer of reports gives; needs no escaping in a link
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,9 @@ def index_text(out: Path) -> str:
 
 
 def _reports(out: Path) -> Iterator[_Listed]:
-    for source in out.glob("[!.]*/verdict.json"):
-        name = source.parent.name
-        yield _listed(name, _object(source))
+    for source in out.glob("*/verdict.json"):
+        if _OWN_NAME.fullmatch(source.parent.name):
+            yield _listed(source.parent.name, _object(source))
 
 
 def _object(source: Path) -> Mapping[str, Any]:
