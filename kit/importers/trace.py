@@ -73,8 +73,8 @@ class TraceReader:
         dropped = self._dropped
         for number, path in paths:
             if number >= self._segment:
-                complete = final or number < paths[-1][0]
-                pieces += self._read_segment(number, path, faults if complete else [])
+                finished = final or number < paths[-1][0]
+                pieces += self._read_segment(number, path, faults, finished=finished)
         if self._header is not None:
             return self._assembled(self._header, pieces, faults, dropped=max(self._dropped - dropped, 0))
         if faults:
@@ -91,25 +91,30 @@ class TraceReader:
             )
         return sorted((int(match[2]), path) for match, path in named)
 
-    def _read_segment(self, number: int, path: Path, faults: list[str]) -> list[Records]:
-        """The new records of one segment, if any; appends to `faults` what is wrong with it."""
+    def _read_segment(self, number: int, path: Path, faults: list[str], *, finished: bool) -> list[Records]:
+        """The new records of one segment, if any; what is wrong with it goes to `faults` once it is finished."""
         data = _read(path)
         start = opening(data)
-        if start is None:
-            if any(data):  # a file of zeros is one whose writer was killed before it began
-                faults.append(f"{path.name} does not begin as a segment does")
+        # A file of zeros is one whose writer was killed before it began.
+        if start is None and not (finished and any(data)):
             return []
-        if number > self._segment:
-            if number > self._segment + 1:
-                faults.append(f"{number - self._segment - 1} segments before {path.name} are missing")
-            self._segment, self._offset, self._names = number, start.size, []
-        piece = records(data, self._offset)
+        self._enter(number, path, faults)
+        if start is None:
+            faults.append(f"{path.name} does not begin as a segment does")
+            return []
+        piece = records(data, self._offset or start.size)
         self._offset, self._dropped = piece.stop, start.dropped
-        if piece.damage is not None:
+        if piece.damage is not None and finished:
             faults.append(f"{path.name} has {piece.damage} at byte {piece.stop}; nothing behind it was read")
         if self._header is None and piece.headers:
             self._header = TraceHeader.read(start, piece.headers[0])
         return [replace(piece, rid=self._renamed(piece, path))]
+
+    def _enter(self, number: int, path: Path, faults: list[str]) -> None:
+        if number > self._segment + 1:
+            faults.append(f"{number - self._segment - 1} segments before {path.name} are missing")
+        if number > self._segment:
+            self._segment, self._offset, self._names = number, 0, []
 
     def _renamed(self, piece: Records, path: Path) -> Ints:
         """The rows' requests as indices into the names of all segments."""

@@ -44,17 +44,18 @@ class Ledger:
         first = self._first(numbers, events)
         if first is None:
             return numbers, 0
-        paused = self._pauses(events)
+        was_paused = self._paused_at is not None
+        pauses = self._pauses(events)
         missing = np.diff(numbers, prepend=first - 1) - 1
         excused = np.zeros_like(numbers)
-        for pause, resume in paused:
+        for pause, resume in pauses:
             at = int(np.searchsorted(numbers, resume, side="right"))
             excused[at : at + 1] += resume - pause
         not_decodes = self._not_decodes + np.cumsum(~decode) + np.cumsum(excused)
         lost = int(np.maximum(missing - excused, 0).sum() + (missing < 0).sum())
         if len(numbers):
             first, self._not_decodes = int(numbers[-1]) + 1, int(not_decodes[-1])
-        return numbers - not_decodes, lost + self._settle_tail(first, events)
+        return numbers - not_decodes, lost + self._settle_tail(first, events, paused=was_paused)
 
     def _first(self, numbers: Ints, events: Sequence[Event]) -> int | None:
         """The number that must come next; the first one of all is numbered 0 among the decodes."""
@@ -75,16 +76,17 @@ class Ledger:
                 self._paused_at = None
         return pauses
 
-    def _settle_tail(self, expected: int, events: Iterable[Event]) -> int:
+    def _settle_tail(self, expected: int, events: Iterable[Event], *, paused: bool) -> int:
         """What events tell about iterations after the last recorded one."""
         lost = 0
         for event in events:
-            ahead = event.get("iteration", -1) + 1 - expected
-            if ahead > 0 and event["event"] in _COMPLETE:
+            ahead = max(event.get("iteration", -1) + 1 - expected, 0)
+            if event["event"] in _COMPLETE and not paused:
                 lost += ahead
                 expected += ahead
-            elif ahead > 0 and event["event"] == "resume":
+            elif event["event"] == "resume":
                 self._not_decodes += ahead
                 expected += ahead
+            paused = event["event"] == "pause" or (paused and event["event"] != "resume")
         self._next = expected
         return lost

@@ -1,4 +1,4 @@
-"""Puts the plugin and a toy `sglang` on the path; every test that asks for the toy gets freshly imported modules."""
+"""A toy `sglang`, imported anew for every test that asks for it, with and without the plugin installed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from speckit_trace import plugin, targets
 
-ROOT = Path(__file__).parents[2]
-PLUGIN = ROOT / "docker" / "trace"
 TOY = Path(__file__).parent / "toy"
-
-sys.path.insert(0, str(PLUGIN))
-
-from speckit_trace import plugin, targets  # noqa: E402  (it lies outside the package)
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,6 @@ class Tracer:
         """AROUND process_batch_result_prefill and process_batch_result_idle, which wait first as well."""
         sink = self.sink
         if sink is not None:
-            sink.ready(batch, result)
             sink.processed(batch, result)
         return original(processor, batch, result)
 

@@ -100,24 +100,14 @@ class Recorder:
             self._stop(error)
 
     def ready(self, batch: Any, result: Any) -> None:
-        """Wait for the result, as SGLang is about to do itself, and read the rows before it changes them."""
+        """Read the rows of a decode before SGLang changes them, then wait for its result, as SGLang is about to do."""
         if self.stopped is not None:
             return
         try:
-            copied = result.copy_done
-            if copied is not None:
-                copied.synchronize()
-            elif hasattr(result.next_token_ids, "tolist"):
-                result.next_token_ids.tolist()  # how SGLang waits without overlap and without speculation
-            self._ready_ns = monotonic_ns()
             self.batch = batch
-            reqs = batch.reqs
-            if reqs != self._reqs:
-                self._shape(reqs)
-            self._lengths = list(map(len, self._outputs))
-            # A test that almost always finds nothing is cheaper than a column that is almost always zero.
-            special = [r for r in reqs if r.finished_reason is not None or r.is_retracted]
-            self._flags = bytes(map(_state, reqs)) if special else self._no_flags
+            if batch.reqs != self._reqs:
+                self._shape(batch.reqs)
+            self._read(result)
         except Exception as error:  # see launched
             self._stop(error)
 
@@ -141,10 +131,13 @@ class Recorder:
             self._drop()
 
     def processed(self, batch: Any, result: Any) -> None:
-        """Record an iteration of any other mode whose result is `ready`; nothing was drafted in it."""
+        """Record an iteration of any other mode, before SGLang acts on its result; nothing was drafted in it."""
         if self.stopped is not None:
             return self._drop()
         try:
+            self.batch = batch
+            self._shape(batch.reqs)
+            self._read(result)
             number = batch.forward_iter
             launch_ns, _, running, waiting = self._launched.pop(number, _NEVER_LAUNCHED)
             mode = int(batch.forward_mode) | (GRAPH_BIT if result.can_run_cuda_graph else 0)
@@ -153,7 +146,6 @@ class Recorder:
             flags = bytes(_state(r) | _part(r, decoding) for r in batch.reqs)
             head = (number, launch_ns, self._ready_ns, *nothing, mode, running, waiting)
             self._write_iteration(head, self._no_accepted, flags)
-            self._reqs = []
             if batch.extend_lens is not None:
                 self._write_prefill(number, sum(batch.extend_lens), sum(batch.prefix_lens))
         except Exception as error:  # see launched
@@ -203,6 +195,22 @@ class Recorder:
             record = _event("end", iterations=self.iterations, **details)
             self._segment.write(record)
             self._segment.close(self._position + len(record))
+
+    # ---------------------------------------------------------------- reading
+
+    def _read(self, result: Any) -> None:
+        reqs = self._reqs
+        self._lengths = list(map(len, self._outputs))
+        # A test that almost always finds nothing is cheaper than a column that is almost always zero.
+        special = [r for r in reqs if r.finished_reason is not None or r.is_retracted]
+        self._flags = bytes(map(_state, reqs)) if special else self._no_flags
+        # Last, so that all of the above is done while the device is still busy.
+        copied = result.copy_done
+        if copied is not None:
+            copied.synchronize()
+        elif hasattr(tokens := getattr(result, "next_token_ids", None), "tolist"):
+            tokens.tolist()  # how SGLang waits without overlap and without speculation
+        self._ready_ns = monotonic_ns()
 
     # ---------------------------------------------------------------- writing
 
