@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from speckit_trace import layout
 from speckit_trace.recorder import SEGMENT_BYTES, Recorder
 
-__all__ = ["DECODE", "EXTEND", "Batch", "Recorder", "Req", "Result", "decode", "prefill", "recorder"]
+__all__ = ["DECODE", "EXTEND", "Batch", "Recorder", "Req", "Result", "decode", "layout", "prefill", "recorder"]
 
 EXTEND, DECODE = 1, 2
 

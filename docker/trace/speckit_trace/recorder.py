@@ -208,8 +208,8 @@ class Recorder:
         copied = result.copy_done
         if copied is not None:
             copied.synchronize()
-        elif hasattr(tokens := getattr(result, "next_token_ids", None), "tolist"):
-            tokens.tolist()  # how SGLang waits without overlap and without speculation
+        else:
+            _wait_for_tokens(result)
         self._ready_ns = monotonic_ns()
 
     # ---------------------------------------------------------------- writing
@@ -323,6 +323,13 @@ class Recorder:
 def _event(name: str, **details: Any) -> bytes:
     clocks = {"monotonic_ns": monotonic_ns(), "wall_ns": time_ns()}
     return layout.text_record(layout.EVENT, json.dumps({"event": name, **clocks, **details}))
+
+
+def _wait_for_tokens(result: Any) -> None:
+    """How SGLang waits without overlap and without speculation: by reading the tokens, if a device has them."""
+    tokens: Any = getattr(result, "next_token_ids", None)
+    if hasattr(tokens, "tolist"):
+        tokens.tolist()
 
 
 def _state(req: Any) -> int:
