@@ -56,15 +56,15 @@ async def drive(
     Never raises for a failed request: the failure is in its exchange. Cancelling it closes every connection.
     """
     exchanges = [Exchange(job.rid) for job in jobs]
+    timeout = httpx.Timeout(timeout_s, connect=10.0)
+    requests = [_request(f"{base_url}/generate", job, timeout) for job in jobs]
+    queue = iter(list(zip(exchanges, requests, strict=True)))
     _tls()
-    queue = iter([(exchange, orjson.dumps(job.payload)) for exchange, job in zip(exchanges, jobs, strict=True)])
     lag = _LoopLag()
     started, cpu = time.monotonic(), time.process_time()
     async with asyncio.TaskGroup() as group:
         watch = group.create_task(lag.watch())
-        workers = [
-            group.create_task(_worker(base_url, queue, timeout_s, on_done)) for _ in range(min(concurrency, len(jobs)))
-        ]
+        workers = [group.create_task(_worker(queue, timeout_s, on_done)) for _ in range(min(concurrency, len(jobs)))]
         await asyncio.wait(workers)
         watch.cancel()
     share = (time.process_time() - cpu) / max(time.monotonic() - started, 1e-9)
@@ -72,16 +72,24 @@ async def drive(
     return exchanges, ClientHealth(share, lag.longest_s, received)
 
 
+def _request(url: str, job: Job, timeout: httpx.Timeout) -> httpx.Request:
+    """Built before the cell: building it between two requests would leave a slot of the server idle."""
+    return httpx.Request(
+        "POST",
+        url,
+        content=orjson.dumps(job.payload),
+        headers={"Content-Type": "application/json"},
+        extensions={"timeout": timeout.as_dict()},
+    )
+
+
 async def _worker(
-    base_url: str, queue: Iterator[tuple[Exchange, bytes]], timeout_s: Seconds, on_done: Callable[[], None]
+    queue: Iterator[tuple[Exchange, httpx.Request]], timeout_s: Seconds, on_done: Callable[[], None]
 ) -> None:
     limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
-    timeout = httpx.Timeout(timeout_s, connect=10.0)
-    async with httpx.AsyncClient(
-        base_url=base_url, limits=limits, timeout=timeout, trust_env=False, verify=_tls()
-    ) as client:
-        for exchange, body in queue:
-            await _exchange(client, exchange, body, timeout_s)
+    async with httpx.AsyncClient(limits=limits, trust_env=False, verify=_tls()) as client:
+        for exchange, request in queue:
+            await _exchange(client, exchange, request, timeout_s)
             on_done()
 
 
@@ -91,8 +99,7 @@ def _tls() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
-async def _exchange(client: httpx.AsyncClient, exchange: Exchange, body: bytes, timeout_s: Seconds) -> None:
-    request = client.build_request("POST", "/generate", content=body, headers={"Content-Type": "application/json"})
+async def _exchange(client: httpx.AsyncClient, exchange: Exchange, request: httpx.Request, timeout_s: Seconds) -> None:
     exchange.sent_ns = time.monotonic_ns()
     try:
         async with asyncio.timeout(timeout_s):

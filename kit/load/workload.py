@@ -111,7 +111,8 @@ def _parse(raw: str, path: Path, number: int) -> _Line:
 def load_prompts(workload: Workload, *, base: Path, prompt_format: str = "{prompt}") -> Prompts:
     """The prompts of the run, drawn without replacement and set into the target's chat format.
 
-    Files are looked up below `base`. Raises SpecError when a file leaves `base`, a class is unknown, or a class has too few prompts.
+    Files are looked up below `base`. Raises SpecError when a file leaves `base`, a class is unknown, or has too few
+    prompts.
     """
     pool = [row for name in workload.files for row in read_prompt_file(_inside(base, name))]
     _refuse_repeats(pool)
