@@ -19,7 +19,7 @@ from kit.records import Cell, Launch, LaunchStatus, Phase, Repetition, RequestRe
 from kit.runtime import Endpoint, Order, Runtime, Server, flush_cache, server_info
 from kit.sglang import adaptive_config_text, generate_payload, identity_problem, launch_flags
 from kit.spec import Arm, BaselineArm, Spec
-from kit.store import add_cell, add_launch, add_repetition, create_run
+from kit.store import add_launch, add_repetition, create_run
 
 __all__ = ["Experiment", "Watcher", "measure"]
 
@@ -163,7 +163,6 @@ def _serve(experiment: Experiment, launch: Launch, planned: PlannedLaunch, serve
 def _measure_cell(session: _Session, planned: PlannedCell, position: int) -> None:
     """Warm up with exactly the measured shape, then time; caches are emptied before each."""
     cell = Cell(session.launch.launch * 1000 + position, session.launch.launch, planned.concurrency, position)
-    add_cell(session.experiment.out, cell)
     session.watcher.step(f"{session.arm.name} at concurrency {planned.concurrency}")
     _repeat(session, cell, Phase.WARMUP, session.block[-planned.warmup_requests :])
     _repeat(session, cell, Phase.TIMED, session.block[: planned.requests])
@@ -187,7 +186,7 @@ def _repeat(session: _Session, cell: Cell, phase: Phase, prompts: tuple[Prompt, 
     flush_cache(session.endpoint.base_url)
     repetition = Repetition(number, cell.cell, phase, started_utc, started_ns, ended_ns, asdict(health))
     records = _records(exchanges, prompts, number, speculative=not isinstance(session.arm, BaselineArm))
-    add_repetition(session.experiment.out, repetition, records, session.trace.read_new())
+    add_repetition(session.experiment.out, cell, repetition, records, session.trace.read_new())
 
 
 def _jobs(session: _Session, cell: Cell, phase: Phase, prompts: tuple[Prompt, ...]) -> list[Job]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def connection(path: Path, *, read_only: bool = True) -> Iterator[duckdb.DuckDBP
     """A connection to `path`. A writer locks every other process out, so it is opened late and closed early."""
     if read_only and not path.exists():
         raise RunFileError(f"{path}: no such run file; `speckit list` shows the ones there are")
-    con = duckdb.connect()
+    con = _engine().cursor()
     try:
         mode = "READ_ONLY" if read_only else f"STORAGE_VERSION '{_STORAGE}'"
         quoted = str(path).replace("'", "''")
@@ -56,7 +57,14 @@ def connection(path: Path, *, read_only: bool = True) -> Iterator[duckdb.DuckDBP
     except duckdb.Error as error:
         raise RunFileError(f"{path}: {_first_line(error)}; is it a run file that no other process holds?") from error
     finally:
+        con.execute("USE memory; DETACH DATABASE IF EXISTS run_file")
         con.close()
+
+
+@cache
+def _engine() -> duckdb.DuckDBPyConnection:
+    """The engine of this process, without a file: making one takes longer than storing a repetition."""
+    return duckdb.connect()
 
 
 def _refuse_newer(con: duckdb.DuckDBPyConnection, path: Path) -> None:

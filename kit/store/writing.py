@@ -17,7 +17,7 @@ from kit.errors import RunFileError
 from kit.records import Cell, Launch, Repetition, RequestRecord, RunFacts, RunHeader, Trace
 from kit.store.database import transaction
 
-__all__ = ["add_cell", "add_launch", "add_repetition", "create_run", "write_facts"]
+__all__ = ["add_launch", "add_repetition", "create_run", "write_facts"]
 
 
 def create_run(path: Path, header: RunHeader) -> None:
@@ -39,17 +39,13 @@ def add_launch(path: Path, launch: Launch) -> None:
         _insert(con, "launches", [launch])
 
 
-def add_cell(path: Path, cell: Cell) -> None:
-    """Store `cell`."""
-    with transaction(path) as con:
-        _insert(con, "cells", [cell])
-
-
 def add_repetition(
-    path: Path, repetition: Repetition, requests: Sequence[RequestRecord], trace: Trace | None = None
+    path: Path, cell: Cell, repetition: Repetition, requests: Sequence[RequestRecord], trace: Trace | None = None
 ) -> None:
-    """Store a repetition with everything that belongs to it, or nothing of it."""
+    """Store a repetition with everything that belongs to it (its cell too, if it is the first), or nothing of it."""
     with transaction(path) as con:
+        if con.execute("SELECT 1 FROM cells WHERE cell = ?", [cell.cell]).fetchone() is None:
+            _insert(con, "cells", [cell])
         _insert(con, "repetitions", [repetition])
         _insert(con, "requests", requests)
         if trace is not None:
@@ -80,23 +76,17 @@ def write_facts(path: Path, facts: RunFacts) -> None:
 
 def _insert(con: duckdb.DuckDBPyConnection, table: str, rows: Iterable[Any]) -> None:
     """Bulk insert of dataclasses whose fields are the columns of `table`; lists and JSON need no special case."""
-    names = [f'"{column}"' for column in _columns(con, table)]
+    columns = con.execute("SELECT name, type FROM pragma_table_info(?)", [table]).fetchall()
+    names = ", ".join(f'"{name}"' for name, _ in columns)
+    shape = ", ".join(f"\"{name}\": '{kind}'" for name, kind in columns)
     with NamedTemporaryFile(suffix=".ndjson") as file:
         file.writelines(_line(row) for row in rows)
         file.flush()
-        types = con.execute(
-            f"SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = '{table}'"
-        ).fetchall()
-        shape = ", ".join(f"\"{name}\": '{kind}'" for name, kind in types)
         con.execute(
-            f"INSERT INTO {table} SELECT {', '.join(names)} FROM read_json(?, format='newline_delimited', "
+            f"INSERT INTO {table} SELECT {names} FROM read_json(?, format='newline_delimited', "
             f"maximum_object_size=268435456, columns={{{shape}}})",
             [file.name],
         )
-
-
-def _columns(con: duckdb.DuckDBPyConnection, table: str) -> list[str]:
-    return [row[0] for row in con.execute(f"SELECT name FROM pragma_table_info('{table}')").fetchall()]
 
 
 def _line(row: Any) -> bytes:

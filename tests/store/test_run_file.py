@@ -27,7 +27,7 @@ from kit.records import (
     RunHeader,
     Trace,
 )
-from kit.store import add_cell, add_launch, add_repetition, create_run, read_header, read_run, write_facts
+from kit.store import add_launch, add_repetition, create_run, read_header, read_run, write_facts
 
 HEADER = RunHeader(
     run_id="20261129-120000-abc",
@@ -107,8 +107,7 @@ def run_file(tmp_path: Path) -> Path:
     path = tmp_path / "run.duckdb"
     create_run(path, HEADER)
     add_launch(path, LAUNCH)
-    add_cell(path, CELL)
-    add_repetition(path, REPETITION, [REQUEST], TRACE)
+    add_repetition(path, CELL, REPETITION, [REQUEST], TRACE)
     return path
 
 
@@ -132,7 +131,7 @@ def test_the_end_of_a_launch_replaces_its_start(run_file: Path) -> None:
 def test_a_failing_repetition_leaves_nothing_behind(run_file: Path) -> None:
     second = replace(REPETITION, repetition=1)
     with pytest.raises(RunFileError):
-        add_repetition(run_file, second, [replace(REQUEST, repetition=1), replace(REQUEST, repetition=1)])
+        add_repetition(run_file, CELL, second, [replace(REQUEST, repetition=1), replace(REQUEST, repetition=1)])
     assert [r.repetition for r in read_run(run_file).repetitions] == [0]
 
 
