@@ -146,7 +146,8 @@ class Journal:
         accepted = ""
         if iteration.draft_tokens is not None:
             length = (self._correct + self._rows) / self._rows
-            proposals = iteration.draft_tokens - 1
+            # SGLang divides by the K of now, not by that of the rounds it counts.
+            proposals = (engine.draft_tokens or 1) - 1
             rate = (length - 1) / proposals if proposals else 0.0
             accepted = f" accept len: {length:.2f}, accept rate: {rate:.2f},"
         LOG.info(

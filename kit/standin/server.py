@@ -7,7 +7,6 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -204,13 +203,19 @@ class EventStream(Response):
         """Send the events as the body."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         reader = asyncio.current_task()
-        watch = asyncio.ensure_future(receive())
-        watch.add_done_callback(lambda watched: None if watched.cancelled() or reader is None else reader.cancel())
+        # The body has been read, so the next message says that the client is gone.
+        gone = asyncio.ensure_future(receive())
+        gone.add_done_callback(lambda watched: None if watched.cancelled() or reader is None else reader.cancel())
         try:
-            async for event in self._events:
-                await send({"type": "http.response.body", "body": event, "more_body": True})
+            async with contextlib.aclosing(self._events) as events:
+                async for event in events:
+                    await send({"type": "http.response.body", "body": event, "more_body": True})
+        except asyncio.CancelledError:
+            if gone.done():
+                return
+            raise
         finally:
-            watch.cancel()
+            gone.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -230,7 +235,7 @@ def application(launch: Launch) -> Starlette:
             Route("/flush_cache", service.flush_cache, methods=both),
             Route("/abort_request", service.abort_request, methods=["POST"]),
         ],
-        exception_handlers={404: partial(_not_found)},
+        exception_handlers={404: _not_found},
         lifespan=service.lifespan,
     )
 
