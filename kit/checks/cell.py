@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kit.analysis import CellResult, depth_of
 from kit.checks.evidence import Evidence, about_cell
 from kit.checks.results import Code, Doubt, Severity
-from kit.records import Outcome, Phase
+from kit.records import Outcome
 from kit.units import NS_PER_S
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "failed_requests",
     "few_waves",
     "identity_failed",
+    "late_standin",
     "nan_logits",
     "queueing",
     "retraction",
@@ -29,6 +30,7 @@ MAX_CLIENT_CPU = 0.85
 NOTABLE_LAG_S = 0.05
 CLIENT_HINT = "give the load generator a core of its own"
 MAX_EAGER_SHARE = 0.01
+MAX_LATE_SHARE = 0.01
 # Below this an acceptance length prints as 1.00.
 DEAD_ACCEPTED = 0.005
 
@@ -192,9 +194,8 @@ def identity_failed(evidence: Evidence) -> Iterator[Doubt]:
 
 def client_limited(evidence: Evidence) -> Iterator[Doubt]:
     """A load generator that is busy, or wakes late, measures itself."""
-    passes = {rep.cell: rep for rep in evidence.facts.repetitions if rep.phase is Phase.TIMED}
-    for cell, _ in evidence.cells():
-        health = passes[cell.cell].client
+    for cell, timed in evidence.passes():
+        health = timed.client
         cpu, lag = health.get("cpu_share"), health.get("loop_lag_s")
         if cpu is None or lag is None:
             yield about_cell(
@@ -205,7 +206,7 @@ def client_limited(evidence: Evidence) -> Iterator[Doubt]:
                 "measure with the kit's own generator",
             )
             continue
-        duration = (passes[cell.cell].ended_ns - passes[cell.cell].started_ns) / NS_PER_S
+        duration = (timed.ended_ns - timed.started_ns) / NS_PER_S
         yield from _busy(cell, cpu)
         yield from _late(cell, lag, duration, evidence.spec.decision.noise_threshold)
 
@@ -222,3 +223,20 @@ def _late(cell: CellResult, lag: float, duration: float, threshold: float) -> It
         severity = Severity.INVALID if lag > threshold * duration else Severity.DOUBT
         message = f"the load generator once woke {lag:.3f} s late in {duration:.1f} s"
         yield about_cell(cell, Code.CLIENT_LIMITED, severity, message, CLIENT_HINT)
+
+
+def late_standin(evidence: Evidence) -> Iterator[Doubt]:
+    """A simulated iteration that ends late was slowed down by this host, not by the world."""
+    for cell, timed in evidence.passes():
+        standin = timed.client.get("standin")
+        if standin is None:
+            continue
+        iterations, late = standin["iterations"], standin["late"]
+        if late > MAX_LATE_SHARE * iterations:
+            yield about_cell(
+                cell,
+                Code.LATE_STANDIN,
+                Severity.INVALID,
+                f"{late} of {iterations} simulated iterations ended late; {MAX_LATE_SHARE:.0%} is the limit",
+                "leave the host alone while a simulated run measures, or choose a slower world",
+            )

@@ -9,7 +9,7 @@ from typing import Any
 
 from kit.analysis import Analysis, CellEvidence, CellResult
 from kit.checks.results import Code, Doubt, Scope, Severity
-from kit.records import Launch, Role, RunFacts
+from kit.records import Launch, Phase, Repetition, Role, RunFacts
 from kit.sglang import effective_config
 from kit.spec import Arm, Spec
 
@@ -38,6 +38,12 @@ class Evidence:
         found = {evidence.cell: evidence for evidence in self.analysis.evidence}
         for cell in self.analysis.cells:
             yield cell, found[cell.cell]
+
+    def passes(self) -> Iterator[tuple[CellResult, Repetition]]:
+        """Every measured cell with its timed repetition."""
+        timed = {rep.cell: rep for rep in self.facts.repetitions if rep.phase is Phase.TIMED}
+        for cell in self.analysis.cells:
+            yield cell, timed[cell.cell]
 
     def configs(self) -> Iterator[tuple[Launch, Mapping[str, Any]]]:
         """Launches whose server described itself, with their effective configuration."""

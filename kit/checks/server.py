@@ -11,10 +11,9 @@ from kit.records import LaunchStatus
 from kit.sglang import effective_config, identity_problem
 from kit.spec import AdaptiveArm, BaselineArm
 
-__all__ = ["adaptive_in_force", "late_standin", "launch_failed", "unfair_flags", "wrong_server"]
+__all__ = ["adaptive_in_force", "launch_failed", "unfair_flags", "wrong_server"]
 
 KV_CAPACITY = "max_total_num_tokens"
-MAX_LATE_SHARE = 0.01
 
 
 def launch_failed(evidence: Evidence) -> Iterator[Doubt]:
@@ -101,20 +100,3 @@ def adaptive_in_force(evidence: Evidence) -> Iterator[Doubt]:
             hint = "a longer run, or prompts of several classes, would give it something to adapt to"
             launch = evidence.launches[use.launch]
             yield about_launch(launch, Code.ADAPTIVE_NOT_IN_FORCE, Severity.DOUBT, message, hint)
-
-
-def late_standin(evidence: Evidence) -> Iterator[Doubt]:
-    """A simulated iteration that ends late was slowed down by this host, not by the world."""
-    for launch, config in evidence.configs():
-        standin = config.get("standin")
-        if standin is None:
-            continue
-        iterations, late = standin["iterations"], standin["late"]
-        if late > MAX_LATE_SHARE * iterations:
-            yield about_launch(
-                launch,
-                Code.LATE_STANDIN,
-                Severity.INVALID,
-                f"{late} of {iterations} simulated iterations ended late; {MAX_LATE_SHARE:.0%} is the limit",
-                "leave the host alone while a simulated run measures, or choose a slower world",
-            )

@@ -17,7 +17,7 @@ from kit.load import Exchange, Job, Prompt, Prompts, drive, to_record
 from kit.plan import Plan, PlannedCell, PlannedLaunch
 from kit.records import Cell, Launch, LaunchStatus, Phase, Repetition, RequestRecord, RunHeader
 from kit.runtime import Endpoint, Order, Runtime, Server, flush_cache, server_info
-from kit.sglang import adaptive_config_text, generate_payload, identity_problem, launch_flags
+from kit.sglang import adaptive_config_text, effective_config, generate_payload, identity_problem, launch_flags
 from kit.spec import Arm, BaselineArm, Spec
 from kit.store import add_launch, add_repetition, create_run
 
@@ -171,6 +171,7 @@ def _measure_cell(session: _Session, planned: PlannedCell, position: int) -> Non
 def _repeat(session: _Session, cell: Cell, phase: Phase, prompts: tuple[Prompt, ...]) -> None:
     """Send `prompts` once and store the repetition with its part of the trace."""
     flush_cache(session.endpoint.base_url)
+    before = _standin(session)
     number = cell.cell * 10 + (phase is Phase.TIMED)
     started_utc, started_ns = _now(), time.monotonic_ns()
     exchanges, health = asyncio.run(
@@ -184,9 +185,16 @@ def _repeat(session: _Session, cell: Cell, phase: Phase, prompts: tuple[Prompt, 
     )
     ended_ns = time.monotonic_ns()
     flush_cache(session.endpoint.base_url)
-    repetition = Repetition(number, cell.cell, phase, started_utc, started_ns, ended_ns, asdict(health))
+    client = asdict(health) | {"standin": {name: n - before[name] for name, n in _standin(session).items()} or None}
+    repetition = Repetition(number, cell.cell, phase, started_utc, started_ns, ended_ns, client)
     records = _records(exchanges, prompts, number, speculative=not isinstance(session.arm, BaselineArm))
     add_repetition(session.experiment.out, cell, repetition, records, session.trace.read_new())
+
+
+def _standin(session: _Session) -> dict[str, int]:
+    """How many iterations the stand-in has played and how many of them ended late; empty for a real server."""
+    counts: dict[str, int] = effective_config(server_info(session.endpoint.base_url)).get("standin") or {}
+    return counts
 
 
 def _jobs(session: _Session, cell: Cell, phase: Phase, prompts: tuple[Prompt, ...]) -> list[Job]:

@@ -31,6 +31,7 @@ ALL = (
     checks.few_waves,
     checks.identity_failed,
     checks.client_limited,
+    checks.late_standin,
 )
 
 
@@ -167,3 +168,12 @@ def test_one_late_wake_up_that_cannot_matter_is_only_shown() -> None:
     slow = build_run(cost=lambda depth, batch: 1.0)
     doubts = found(checks.client_limited, client(slow, cpu_share=0.2, loop_lag_s=0.1))
     assert {(d.code, d.severity) for d in doubts} == {(Code.CLIENT_LIMITED, Severity.DOUBT)}
+
+
+@pytest.mark.parametrize(("late", "fires"), [(11, True), (10, False)])
+def test_more_than_one_in_a_hundred_late_iterations_void_a_simulated_cell(late: int, fires: bool) -> None:
+    facts = shared_run()
+    *others, last = facts.repetitions
+    slow = replace(last, client={**last.client, "standin": {"iterations": 1000, "late": late}})
+    doubts = found(checks.late_standin, replace(facts, repetitions=(*others, slow)))
+    assert [(d.code, d.severity, d.cell) for d in doubts] == [(Code.LATE_STANDIN, Severity.INVALID, last.cell)] * fires

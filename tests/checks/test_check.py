@@ -105,10 +105,10 @@ def test_a_defect_of_the_kit_is_not_swallowed() -> None:
 def test_nonsense_from_a_server_is_a_doubt_and_not_a_crash() -> None:
     nonsense = edit_launches(
         shared_run(),
-        lambda one: replace(one, server_info={**(one.server_info or {}), "standin": "yes", "speckit_trace": 7}),
+        lambda one: replace(one, server_info={**(one.server_info or {}), "speckit_trace": 7}),
     )
     crashed = [d for d in check_run(nonsense, analyse(nonsense)) if d.code is Code.CHECK_CRASHED]
-    assert {d.message.split("`")[1] for d in crashed} == {"late_standin", "trace_loss"}
+    assert {d.message.split("`")[1] for d in crashed} == {"trace_loss"}
 
 
 def test_the_worst_come_first() -> None:

@@ -11,7 +11,7 @@ import pytest
 from kit.analysis import analyse
 from kit.checks import Code, Doubt, Evidence, Severity, evidence_of
 from kit.checks import server as checks
-from kit.records import Launch, LaunchStatus, RequestRecord, RunFacts
+from kit.records import LaunchStatus, RequestRecord, RunFacts
 from tests.builders import build_run, build_spec, edit_launches, edit_requests, shared_run
 
 Check = Callable[[Evidence], Iterator[Doubt]]
@@ -32,7 +32,7 @@ def adaptive_run() -> RunFacts:
 
 @pytest.mark.parametrize(
     "check",
-    [checks.launch_failed, checks.wrong_server, checks.unfair_flags, checks.adaptive_in_force, checks.late_standin],
+    [checks.launch_failed, checks.wrong_server, checks.unfair_flags, checks.adaptive_in_force],
     ids=lambda check: check.__name__,
 )
 def test_a_sound_run_raises_no_doubt(check: Check) -> None:
@@ -110,14 +110,3 @@ def test_a_controller_that_never_moved_is_shown() -> None:
     doubts = found(checks.adaptive_in_force, replace(facts, trace=replace(facts.trace, iterations=still)))
     assert {(d.code, d.severity) for d in doubts} == {(Code.ADAPTIVE_NOT_IN_FORCE, Severity.DOUBT)}
     assert "never left K=1" in doubts[0].message
-
-
-@pytest.mark.parametrize(("late", "fires"), [(11, True), (10, False)])
-def test_more_than_one_in_a_hundred_late_iterations_void_a_simulated_launch(late: int, fires: bool) -> None:
-    def simulate(one: Launch) -> Launch:
-        states = [{"standin": {"iterations": 1000, "late": late}}]
-        return replace(one, server_info={**(one.server_info or {}), "internal_states": states})
-
-    doubts = found(checks.late_standin, edit_launches(shared_run(), simulate))
-    assert bool(doubts) is fires
-    assert all((d.code, d.severity) == (Code.LATE_STANDIN, Severity.INVALID) for d in doubts)
