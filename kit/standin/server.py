@@ -19,14 +19,15 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from kit.standin import answers
-from kit.standin.engine import Engine
+from kit.standin.engine import Engine, Request
 from kit.standin.info import model_info, server_info
 from kit.standin.intake import Body, Intake
 from kit.standin.journal import LOG, Journal
-from kit.standin.scheduler import Scheduler, Stream
+from kit.standin.scheduler import Scheduler
 from kit.standin.settings import Settings
 from kit.standin.trace import TraceFile
 from kit.standin.world import World
+from kit.units import Seconds, Tokens
 
 __all__ = ["Launch", "application"]
 
@@ -103,37 +104,38 @@ class Service:
             LOG.error("[http_server] Error: %s", error)
             return _json(answers.value_error(str(error)), 400)
         await stream.finished()
-        return _json(self._answer(stream, since=0, first=True))
+        return _json(self._answer(stream.request, since=0, until=stream.tokens, latency_s=stream.latency_s))
 
     async def _events(self, body: Body) -> AsyncGenerator[bytes, None]:
         """The stream of one request. It has begun with 200 by the time that a bad request is noticed."""
         try:
-            stream = self.scheduler.submit(self._launch.intake.request(body))
+            stream = self.scheduler.submit(self._launch.intake.request(body), encode=self._event)
         except ValueError as error:
             LOG.error("[http_server] Error: %s", error)
             yield answers.event(answers.stream_error(str(error)))
             yield answers.DONE
             return
-        sent = 0
         try:
             while stream.finished_s is None:
-                await stream.news()
-                event = answers.event(self._answer(stream, since=sent if self._incremental else 0, first=not sent))
-                yield event if stream.finished_s is None else event + answers.DONE
-                sent = stream.tokens
+                yield await stream.chunk()
         finally:
             if stream.finished_s is None:
                 self.scheduler.abort(stream.request.rid)
 
-    def _answer(self, stream: Stream, *, since: int, first: bool) -> dict[str, Any]:
+    def _event(self, request: Request, *, since: Tokens, until: Tokens, latency_s: Seconds | None) -> bytes:
+        event = answers.event(self._answer(request, since=since, until=until, latency_s=latency_s))
+        return event if latency_s is None else event + answers.DONE
+
+    def _answer(self, request: Request, *, since: Tokens, until: Tokens, latency_s: Seconds | None) -> dict[str, Any]:
+        """Output tokens after `since`, or all of them where streams are cumulative."""
         content = answers.answer(
-            stream.request,
-            since=since,
-            until=stream.tokens,
-            latency_s=stream.latency_s,
+            request,
+            since=since if self._incremental else 0,
+            until=until,
+            latency_s=latency_s,
             proposals=self._proposals,
         )
-        if first:
+        if not since:
             content["meta_info"]["response_sent_to_client_ts"] = time.time()
         return content
 
