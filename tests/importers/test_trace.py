@@ -127,7 +127,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
             decode(writer, number, reqs[: 1 + number % 3], [number % 4] * (1 + number % 3))
         if number % 50 == 0:
             writer.event("flush", iteration=number)
-    writer._segment.close(writer._position + 200)
+    writer.stream.segment.close(writer.stream.position + 200)
     assert len(list(directory.iterdir())) > 3
     return directory
 
@@ -265,7 +265,7 @@ def test_a_newer_format_is_refused_by_name(intact: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("kind", [99, int(Kind.EVENT) + 1])
 def test_kinds_that_this_kit_does_not_know_are_skipped(tmp_path: Path, kind: int) -> None:
     writer = recorder(tmp_path)
-    writer._put(layout.text_record(kind, "whatever"))
+    writer.stream.put(layout.text_record(kind, "whatever"))
     decode(writer, 1, [Req("a")])
     writer.end(iteration=1)
     assert (len(read_recording(tmp_path).steps), read_recording(tmp_path).lost) == (1, 0)
@@ -289,7 +289,7 @@ def test_a_whole_record_that_breaks_its_promise_is_refused(
     kind, payload = record
     payload += bytes(-len(payload) % 4)
     writer = recorder(tmp_path)
-    writer._put(layout.sealed(layout.first_word(kind, len(payload) + 8).to_bytes(4, "little") + payload))
+    writer.stream.put(layout.sealed(layout.first_word(kind, len(payload) + 8).to_bytes(4, "little") + payload))
     with pytest.raises(ImportFileError, match=statement):
         read_recording(tmp_path)
 

@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from speckit_trace import recorder as recording
-from speckit_trace import segment
+from speckit_trace import segment, stream
 from speckit_trace.segment import Segment
 
 from kit.importers.trace import read_trace
@@ -54,7 +53,7 @@ def test_where_the_file_system_is_unknown_nothing_is_mapped(tmp_path: Path, monk
 def test_both_ways_of_writing_give_the_same_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mapped: bool
 ) -> None:
-    monkeypatch.setattr(recording, "can_map", lambda directory: mapped)
+    monkeypatch.setattr(stream, "can_map", lambda directory: mapped)
     writer = recorder(tmp_path, segment_bytes=4096)
     for number in range(1, 200):
         decode(writer, number, [Req("a"), Req("b")], [1, 0])
@@ -65,7 +64,7 @@ def test_both_ways_of_writing_give_the_same_trace(
 
 @pytest.mark.parametrize("mapped", [True, False])
 def test_the_drop_count_is_in_the_file_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mapped: bool) -> None:
-    monkeypatch.setattr(recording, "can_map", lambda directory: mapped)
+    monkeypatch.setattr(stream, "can_map", lambda directory: mapped)
     writer = recorder(tmp_path)
     decode(writer, 1, [Req("a")], [300])
     decode(writer, 2, [Req("a")], [1])

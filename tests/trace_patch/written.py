@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from speckit_trace import layout
-from speckit_trace.recorder import SEGMENT_BYTES, Recorder
+from speckit_trace.recorder import Recorder
+from speckit_trace.stream import SEGMENT_BYTES
 
 __all__ = ["DECODE", "EXTEND", "Batch", "Recorder", "Req", "Result", "decode", "layout", "prefill", "recorder"]
 

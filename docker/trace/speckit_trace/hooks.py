@@ -147,7 +147,7 @@ class Tracer:
             "directory": str(self.directory),
             "control": self._control_word,
             "enabled": self.sink is not None and self.sink.stopped is None,
-            "stream": None if recorder is None else recorder.stream.hex,
+            "stream": None if recorder is None else recorder.stream.id.hex,
             "records": 0 if recorder is None else recorder.iterations,
             "dropped": 0 if recorder is None else recorder.dropped,
             "stopped": None if recorder is None else recorder.stopped,

@@ -8,12 +8,8 @@ iterations are counted as dropped, and the server goes on.
 from __future__ import annotations
 
 import json
-import os
-import uuid
-from array import array
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from struct import Struct
 from time import monotonic_ns, time_ns
@@ -22,58 +18,36 @@ from zlib import crc32
 
 from speckit_trace import layout
 from speckit_trace.layout import CHECKSUM, GRAPH_BIT, NO_DEPTH, NO_DRAFTS, RESIDUE, SATURATED, first_word, sealed
-from speckit_trace.segment import Segment, can_map
+from speckit_trace.stream import SEGMENT_BYTES, Stream
 
-SEGMENT_BYTES = 1 << 20
-# Room that only the last record of a segment may use, so that a full disk can still be reported.
-_RESERVE = 1024
-_REASON_LIMIT = 300
+_REASON_LIMIT = 300  # characters; a stop must fit into the reserve of a segment
 
 _NEVER_LAUNCHED = (0, NO_DEPTH, 0, 0)
 
 
 class Recorder:
-    """One trace: a stream of segments written by one process.
-
-    Args:
-        directory: where segments go; must exist.
-        facts: what every segment says about server and plugin; JSON values only.
-        segment_bytes: size of a segment; one that must hold a larger record is larger.
-
-    Raises:
-        OSError: the first segment cannot be created, for example on a full disk.
-    """
+    """Records what the hooks show it; see Stream for the arguments and what it raises at the start."""
 
     # What depends on the requests at hand alone, made by _shape.
     _reqs: list[Any]
     _outputs: list[Any]
-    _column: bytes
     _size: int
     _first: int
     _pack: Callable[..., bytes]
     _no_accepted: bytes
     _no_flags: bytes
-    # What is read from a result by ready, until the iteration is recorded.
+    # What is read from a result by _read, until the iteration is recorded.
     _ready_ns: int
     _lengths: list[int]
     _flags: bytes
 
     def __init__(self, directory: Path, facts: Mapping[str, Any], *, segment_bytes: int = SEGMENT_BYTES) -> None:
-        self.stream = uuid.uuid4()
         self.iterations = 0
         self.dropped = 0
         self.stopped: str | None = None
         self.batch: Any = None  # being launched or processed right now; gives an adaptive switch its batch size
-        self._directory = directory
-        self._header = layout.text_record(layout.HEADER, json.dumps({**facts, "pid": os.getpid()}))
-        self._segment_bytes = segment_bytes
-        self._mapped = can_map(directory)
+        self.stream = Stream(directory, facts, segment_bytes=segment_bytes)
         self._launched: dict[int, tuple[int, int, int, int]] = {}
-        self._numbers: dict[str, int] = {}
-        self._named = 0
-        self._segment_numbers = count()
-        self._position = self._limit = 0
-        self._segment = self._new_segment(0)
         self._mode: Any = None
         self._shape([])
 
@@ -147,7 +121,9 @@ class Recorder:
             head = (number, launch_ns, self._ready_ns, *nothing, mode, running, waiting)
             self._write_iteration(head, self._no_accepted, flags)
             if batch.extend_lens is not None:
-                self._write_prefill(number, sum(batch.extend_lens), sum(batch.prefix_lens))
+                first = first_word(layout.PREFILL, layout.PREFILL_RECORD.size + 4)
+                tokens = sum(batch.extend_lens), sum(batch.prefix_lens)
+                self.stream.put(sealed(layout.PREFILL_RECORD.pack(first, number, *tokens)))
         except Exception as error:  # see launched
             self._stop(error)
             self._drop()
@@ -165,7 +141,7 @@ class Recorder:
             by_result = number in self._launched
             first = first_word(layout.SWITCH, layout.SWITCH_RECORD.size + 4)
             fields = (first, number, monotonic_ns(), before, after, by_result, slot, average)
-            self._put(sealed(layout.SWITCH_RECORD.pack(*fields)))
+            self.stream.put(sealed(layout.SWITCH_RECORD.pack(*fields)))
         except Exception as error:  # see launched
             self._stop(error)
 
@@ -174,7 +150,7 @@ class Recorder:
         if self.stopped is not None:
             return
         try:
-            self._put(_event(name, **details))
+            self.stream.put(_event(name, **details))
         except Exception as error:  # see launched
             self._stop(error)
 
@@ -192,11 +168,10 @@ class Recorder:
         self.stopped = "ended"
         self.forget()
         with suppress(Exception):
-            record = _event("end", iterations=self.iterations, **details)
-            self._segment.write(record)
-            self._segment.close(self._position + len(record))
+            self.stream.put_last(_event("end", iterations=self.iterations, **details))
+            self.stream.close()
 
-    # ---------------------------------------------------------------- reading
+    # ---------------------------------------------------------------- reading and writing
 
     def _read(self, result: Any) -> None:
         reqs = self._reqs
@@ -212,28 +187,14 @@ class Recorder:
             _wait_for_tokens(result)
         self._ready_ns = monotonic_ns()
 
-    # ---------------------------------------------------------------- writing
-
     def _write_iteration(self, head: tuple[int, ...], accepted: bytes, flags: bytes) -> None:
-        end = self._position + self._size
-        if end > self._limit:
-            self._next_segment(self._size)
-            end = self._position + self._size
-        body = self._pack(self._first, *head, *self._lengths) + self._column + accepted + flags
-        self._segment.write(body + CHECKSUM(crc32(body, RESIDUE)))
-        self._position = end
+        stream = self.stream
+        if stream.position + self._size > stream.limit:
+            stream.turn(self._size)
+        body = self._pack(self._first, *head, *self._lengths) + stream.column + accepted + flags
+        stream.segment.write(body + CHECKSUM(crc32(body, RESIDUE)))
+        stream.position += self._size
         self.iterations += 1
-
-    def _write_prefill(self, number: int, new: int, cached: int) -> None:
-        first = first_word(layout.PREFILL, layout.PREFILL_RECORD.size + 4)
-        self._put(sealed(layout.PREFILL_RECORD.pack(first, number, new, cached)))
-
-    def _put(self, record: bytes) -> None:
-        """Append a record of a rare kind."""
-        if self._position + len(record) > self._limit:
-            self._next_segment(len(record))
-        self._segment.write(record)
-        self._position += len(record)
 
     def _remember_mode(self, mode: Any) -> None:
         """Arithmetic on an enum member is slow, and the mode of decodes never changes."""
@@ -253,62 +214,14 @@ class Recorder:
         self._pack = Struct(f"{layout.ITERATION_HEAD.format}{rows}I").pack
         self._no_accepted = bytes([layout.NO_ACCEPTED]) * rows
         self._no_flags = bytes(rows)
-        try:
-            self._column = self._numbered()
-        except KeyError:
-            self._name([r.rid for r in reqs if r.rid not in self._numbers])
-
-    def _numbered(self) -> bytes:
-        numbers = self._numbers
-        return array("H", [numbers[r.rid] for r in self._reqs]).tobytes()
-
-    def _name(self, fresh: list[str]) -> None:
-        """Name new requests, in the segment that their rows will be in."""
-        record = layout.rids_record(fresh)
-        full = self._named + len(fresh) > layout.MAX_REQUESTS
-        if full or self._position + len(record) + self._size > self._limit:
-            self._next_segment(self._size)
-        else:
-            self._announce(fresh, record)
-
-    def _announce(self, rids: list[str], record: bytes) -> None:
-        self._segment.write(record)
-        self._position += len(record)
-        self._numbers.update(zip(rids, count(self._named)))
-        self._named += len(rids)
-        self._column = self._numbered()
-
-    # ---------------------------------------------------------------- segments
-
-    def _next_segment(self, room: int) -> None:
-        """Go on in a new segment; it names the requests at hand again and has room for one more record."""
-        rids = [r.rid for r in self._reqs]
-        names = layout.rids_record(rids)
-        previous, used = self._segment, self._position
-        self._segment = self._new_segment(len(names) + room)
-        previous.close(used)
-        self._numbers, self._named = {}, 0
-        self._announce(rids, names)
-
-    def _new_segment(self, room: int) -> Segment:
-        number = next(self._segment_numbers)
-        start = layout.segment_header(
-            number, self.stream.bytes, os.getpid(), monotonic_ns=monotonic_ns(), wall_ns=time_ns()
-        )
-        start += self._header
-        size = max(self._segment_bytes, len(start) + room + _RESERVE)
-        path = self._directory / f"{self.stream.hex}-{number:06d}{layout.SUFFIX}"
-        segment = Segment(path, size, mapped=self._mapped)
-        segment.write(start)
-        self._position, self._limit = len(start), size - _RESERVE
-        return segment
+        self.stream.name([r.rid for r in reqs], self._size)
 
     # ---------------------------------------------------------------- stopping
 
     def _drop(self) -> None:
         self.dropped += 1
         with suppress(Exception):
-            self._segment.set_dropped(self.dropped)
+            self.stream.segment.set_dropped(self.dropped)
 
     def _stop(self, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"
@@ -317,7 +230,7 @@ class Recorder:
         self._reqs = []
         self._launched.clear()
         with suppress(Exception):
-            self._segment.write(_event("stop", reason=self.stopped))
+            self.stream.put_last(_event("stop", reason=self.stopped))
 
 
 def _event(name: str, **details: Any) -> bytes:
@@ -350,5 +263,5 @@ def _slot(controller: Any, batch_size: int) -> tuple[int, float]:
     try:
         padded = policy._pad_to_cuda_graph_bs(batch_size)
         return policy._find_closest_bs(padded), policy._route(batch_size).ema_accept_len
-    except AttributeError:
+    except (AttributeError, TypeError, LookupError):
         return layout.NO_SLOT, float("nan")
