@@ -106,7 +106,6 @@ async def _worker(
 @contextmanager
 def _no_collection() -> Iterator[None]:
     """No garbage collection while stamps are taken: a full one stops every stream for a tenth of a second."""
-    gc.collect()
     gc.disable()
     try:
         yield

@@ -9,30 +9,30 @@ from typing import Any
 import numpy as np
 
 from kit import contract
+from kit.load import Prompts
 from kit.sglang import adaptive_config_text
 from kit.spec import Arm, BaselineArm, Eagle3Arm, Spec
 from kit.standin.adaptive import parse_ladder
 from kit.standin.engine import Speculation
-from kit.standin.truth import jobs, truth
+from kit.standin.text import tokenize
+from kit.standin.truth import Job, truth
 from kit.standin.world import load_world
 
 __all__ = ["simulated_truth"]
 
-_GRID_POINTS = 12
+_GRID_POINTS = 8
 
 
-def simulated_truth(spec: Spec) -> dict[str, Any]:
-    """Noise-free throughput (tokens/s) by arm and concurrency, and each arm's crossover (null: none in range)."""
+def simulated_truth(spec: Spec, prompts: Prompts) -> dict[str, Any]:
+    """Noise-free throughput (tokens/s) by arm and concurrency, and each arm's crossover (null: none in range).
+
+    The world answers the run's own prompts, all of them at every concurrency.
+    """
     arms = sorted(spec.arms, key=lambda arm: not isinstance(arm, BaselineArm))
-    work = jobs(
-        max(spec.load.requests(level) for level in spec.load.concurrency),
-        shortest=spec.workload.min_output_tokens,
-        longest=spec.workload.max_output_tokens,
-    )
     found = truth(
         load_world(spec.engine.world or ""),
         arms={arm.name: _speculation(arm, spec) for arm in arms},
-        work=work,
+        work=[Job(tokenize(p.text), p.max_new_tokens, spec.workload.ignore_eos) for p in prompts.prompts],
         grid=_grid(spec.load.concurrency),
     )
     return {
