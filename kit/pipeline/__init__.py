@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kit import __version__
 from kit.importers.capture import import_capture
+from kit.models import located
 from kit.pipeline.measure import Experiment, Watcher, measure
 from kit.pipeline.preview import Preview, preview
 from kit.pipeline.run_files import newest_run, run_files
@@ -30,7 +31,7 @@ def run_spec(source: Path, *, out: Path | None, selection: Selection, watcher: W
     runtime = runtime_for(planned.spec)
     header = _header(planned, source, runtime.origin)
     path = out or Path("results") / f"{header.run_id}.duckdb"
-    experiment = Experiment(planned.spec, planned.prompts, planned.plan, runtime, header, path)
+    experiment = Experiment(located(planned.spec), planned.prompts, planned.plan, runtime, header, path)
     measure(experiment, watcher=watcher)
     return path
 
@@ -51,7 +52,7 @@ def import_run(source: Path, *, out: Path) -> Path:
 def _header(planned: Preview, source: Path, origin: Origin) -> RunHeader:
     now = datetime.now(UTC)
     commit = spec_commit(source)
-    truth = {"simulated_truth": simulated_truth(planned.spec)} if origin is Origin.SIMULATED else {}
+    truth = {"simulated_truth": simulated_truth(planned.spec, planned.prompts)} if origin is Origin.SIMULATED else {}
     return RunHeader(
         run_id=f"{now:%Y%m%d-%H%M%S}-{planned.spec_hash[:6]}",
         origin=origin,
