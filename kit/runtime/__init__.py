@@ -2,10 +2,21 @@
 
 from kit.errors import PrerequisiteError
 from kit.runtime.endpoint import Endpoint, Order, Runtime, Server, flush_cache, server_info
+from kit.runtime.interpreter import cpu_engine, local_python
 from kit.runtime.process import LocalRuntime, ProcessServer, StandinRuntime
 from kit.spec import Spec
 
-__all__ = ["Endpoint", "Order", "ProcessServer", "Runtime", "Server", "flush_cache", "runtime_for", "server_info"]
+__all__ = [
+    "Endpoint",
+    "Order",
+    "ProcessServer",
+    "Runtime",
+    "Server",
+    "cpu_engine",
+    "flush_cache",
+    "runtime_for",
+    "server_info",
+]
 
 
 def runtime_for(spec: Spec) -> Runtime:
@@ -14,7 +25,7 @@ def runtime_for(spec: Spec) -> Runtime:
     if kind == "standin" and world is not None:
         return StandinRuntime(world)
     if kind == "local":
-        return LocalRuntime()
+        return LocalRuntime(cpu_engine() if spec.engine.image == "cpu" else local_python())
     raise PrerequisiteError(
         f"engine.runtime {kind} is not built in this version: use `local` where SGLang is installed, or measure the "
         "stand-in with `speckit run specs/quickstart.yaml`"

@@ -18,7 +18,7 @@ from kit.units import Seconds
 
 __all__ = ["LocalRuntime", "ProcessServer", "StandinRuntime"]
 
-_POLL_S = 0.1
+_POLL_S = 0.05
 _GRACE_S = 10.0
 TRACE_VARIABLE = "SPECKIT_TRACE_DIR"
 
@@ -96,12 +96,15 @@ class StandinRuntime:
 
 
 class LocalRuntime:
-    """SGLang itself, as found in this interpreter's environment or in the one named by SPECKIT_PYTHON."""
+    """SGLang itself, run by the interpreter of the environment that holds it."""
 
     origin = Origin.MEASURED
 
+    def __init__(self, python: Path) -> None:
+        self._python = python
+
     def server(self, order: Order) -> Server:
-        return ProcessServer((os.environ.get("SPECKIT_PYTHON", sys.executable), "-m", "sglang.launch_server"), order)
+        return ProcessServer((str(self._python), "-m", "sglang.launch_server"), order)
 
 
 def _free_port() -> int:
