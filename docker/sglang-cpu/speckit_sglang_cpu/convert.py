@@ -38,8 +38,8 @@ def convert(gguf: Path, folder: Path) -> None:
     AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(folder)
     template = json.loads((folder / "tokenizer_config.json").read_text()).get("chat_template")
     _write(folder / "tokenizer_config.json", _TOKENIZER | ({"chat_template": template} if template else {}))
-    config = json.loads((folder / "config.json").read_text())
-    _write(folder / "config.json", config | {"_name_or_path": "SmolLM2-135M-Instruct", "rope_theta": _ROPE_THETA})
+    config = json.loads((folder / "config.json").read_text()) | {"rope_theta": _ROPE_THETA}
+    _write(folder / "config.json", {key: value for key, value in config.items() if not key.startswith("_")})
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

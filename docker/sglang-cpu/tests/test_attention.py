@@ -54,8 +54,8 @@ def extend(p: Pool, q: torch.Tensor, new: list[int], mask: torch.Tensor | None =
         "q": q, "k": None, "v": None, "o": o, "k_buffer": p.k, "v_buffer": p.v, "k_scale": 1.0, "v_scale": 1.0,
         "req_to_token": p.table, "req_pool_indices": p.rows, "seq_lens": p.lengths,
         "extend_seq_lens": torch.tensor(new), "extend_start_loc": torch.tensor(starts), "max_len_extend": max(new),
-        "sm_scale": SCALE, "logit_cap": 0.0, "is_cross_attn": False, "sliding_window": 0, "encoder_lens": None, "sinks": None, "tree_mask": mask,
-        "is_causal": True,
+        "sm_scale": SCALE, "logit_cap": 0.0, "is_cross_attn": False,
+        "sliding_window": 0, "encoder_lens": None, "sinks": None, "tree_mask": mask, "is_causal": True,
     } | changed  # fmt: skip
     torch.ops.sgl_kernel.extend_attention_cpu(*arguments.values())
     return o
