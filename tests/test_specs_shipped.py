@@ -19,6 +19,8 @@ from kit.spec import BaselineArm, Eagle3Arm, Spec, load_spec, parse_spec, prereg
 
 SPECS = Path(__file__).parents[1] / "specs"
 SHIPPED = sorted(SPECS.glob("*.yaml"))
+# A first look at a real engine, and a question about acceptance alone: neither says which arm is faster.
+UNDECIDED = {"cpu_quick", "cpu_gate"}
 PROMPT_FILES = sorted(SPECS.glob("workloads/*.jsonl"))
 
 each_spec = pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -101,7 +103,7 @@ def test_sglang_accepts_every_command_line(path: Path) -> None:
 @each_spec
 def test_every_measured_concurrency_has_a_cuda_graph_of_its_own_size(path: Path) -> None:
     spec = load_spec(path)
-    assert set(spec.load.concurrency) <= set(spec.server.cuda_graph_batch_sizes or ())
+    assert spec.server.disable_cuda_graph or set(spec.load.concurrency) <= set(spec.server.cuda_graph_batch_sizes or ())
 
 
 @each_spec
@@ -114,7 +116,7 @@ def test_a_speculative_arm_differs_from_its_baseline_in_nothing_but_speculation(
     assert any(isinstance(arm, BaselineArm) for arm in spec.arms)
 
 
-@each_spec
+@pytest.mark.parametrize("path", [p for p in SHIPPED if p.stem not in UNDECIDED], ids=lambda path: path.stem)
 def test_a_decision_is_possible(path: Path) -> None:
     spec = load_spec(path)
     assert spec.design.blocks >= 3
