@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from kit import contract
 from kit.load import Prompts
-from kit.sglang import adaptive_config_text
-from kit.spec import Arm, BaselineArm, Eagle3Arm, Spec
-from kit.standin.adaptive import parse_ladder
+from kit.spec import AdaptiveArm, BaselineArm, Eagle3Arm, Spec
 from kit.standin.engine import Speculation
 from kit.standin.text import tokenize
 from kit.standin.truth import Job, truth
@@ -26,12 +22,15 @@ _GRID_POINTS = 8
 def simulated_truth(spec: Spec, prompts: Prompts) -> dict[str, Any]:
     """Noise-free throughput (tokens/s) by arm and concurrency, and each arm's crossover (null: none in range).
 
-    The world answers the run's own prompts, all of them at every concurrency.
+    The world answers the run's own prompts, all of them at every concurrency. An adaptive arm has no one truth: its
+    depth depends on what it served before.
     """
-    arms = sorted(spec.arms, key=lambda arm: not isinstance(arm, BaselineArm))
+    arms = sorted(
+        (arm for arm in spec.arms if not isinstance(arm, AdaptiveArm)), key=lambda arm: not isinstance(arm, BaselineArm)
+    )
     found = truth(
         load_world(spec.engine.world or ""),
-        arms={arm.name: _speculation(arm, spec) for arm in arms},
+        arms={arm.name: _speculation(arm) for arm in arms},
         work=[Job(tokenize(p.text), p.max_new_tokens, spec.workload.ignore_eos) for p in prompts.prompts],
         grid=_grid(spec.load.concurrency),
     )
@@ -48,11 +47,5 @@ def _grid(levels: Sequence[int]) -> list[int]:
     return sorted({*levels, *between})
 
 
-def _speculation(arm: Arm, spec: Spec) -> Speculation | None:
-    if isinstance(arm, BaselineArm):
-        return None
-    if isinstance(arm, Eagle3Arm):
-        return Speculation(arm.num_steps, arm.draft_tokens)
-    own = adaptive_config_text(arm)
-    ladder = json.loads(own) if own else contract.load(spec.engine.sglang).adaptive_ladder
-    return Speculation.chain(arm.num_steps, ladder=parse_ladder(ladder))
+def _speculation(arm: BaselineArm | Eagle3Arm) -> Speculation | None:
+    return Speculation(arm.num_steps, arm.draft_tokens) if isinstance(arm, Eagle3Arm) else None

@@ -94,7 +94,7 @@ def test_the_trace_tells_the_same_story_as_the_responses(facts: RunFacts) -> Non
 def test_the_header_names_the_experiment_and_the_truth(facts: RunFacts) -> None:
     header = facts.header
     assert (header.origin, header.spec_name, header.declarations) == (Origin.SIMULATED, "tiny", ())
-    assert set(header.host["simulated_truth"]["crossover"]) == {"k3", "adaptive"}
+    assert set(header.host["simulated_truth"]["crossover"]) == {"k3"}
     assert header.created_utc <= min(launch.started_utc for launch in facts.launches)
 
 
