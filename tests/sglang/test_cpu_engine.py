@@ -1,0 +1,135 @@
+"""SGLang 0.5.21 with a real target and a real EAGLE3 draft: what the kit relies on holds, exactly, in float32."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from kit.diagnosis import diagnose
+from kit.load import load_prompts
+from kit.records import LaunchStatus, Outcome, Phase, RequestRecord, RunFacts
+from kit.runtime import Endpoint, Server
+from kit.sglang import effective_config, generate_payload
+from kit.spec import load_spec
+from tests.sglang.conftest import QUICK, SPECS
+
+pytestmark = [pytest.mark.sglang, pytest.mark.slow]
+
+# SGLang's own ladder: the K that a batch of one and a batch of eight can get.
+LADDER = {1: {1, 3, 7}, 8: {0, 1, 3}}
+
+
+def requests(facts: RunFacts, arm: str, phase: Phase | None = None) -> list[tuple[int, RequestRecord]]:
+    """Requests of an arm with the concurrency each was sent at."""
+    arms = {launch.launch: launch.arm for launch in facts.launches}
+    cells = {cell.cell: cell for cell in facts.cells}
+    wanted = {r.repetition: cells[r.cell] for r in facts.repetitions if phase in (None, r.phase)}
+    return [
+        (wanted[request.repetition].concurrency, request)
+        for request in facts.requests
+        if request.repetition in wanted and arms[wanted[request.repetition].launch] == arm
+    ]
+
+
+def test_the_kernels_pass_their_own_tests(engine: Path) -> None:
+    subprocess.run(
+        [engine, "-m", "pytest", "-q", "-p", "no:cacheprovider"], cwd=SPECS.parent / "docker/sglang-cpu", check=True
+    )
+
+
+def test_every_arm_is_launched_and_every_request_is_answered_in_full(facts: RunFacts) -> None:
+    assert sorted((launch.arm, launch.status) for launch in facts.launches) == [
+        ("adaptive", LaunchStatus.COMPLETED),
+        ("baseline", LaunchStatus.COMPLETED),
+        ("k3", LaunchStatus.COMPLETED),
+    ]
+    assert {request.outcome for request in facts.requests} == {Outcome.OK}
+    assert all(len(request.output_ids) == request.max_new_tokens for request in facts.requests)
+    assert all(request.cached_tokens == request.retractions == 0 for request in facts.requests)
+
+
+def test_no_speculation_reports_no_verify_round(facts: RunFacts) -> None:
+    assert {request.histogram for _, request in requests(facts, "baseline")} == {None}
+
+
+@pytest.mark.parametrize("arm", ["k3", "adaptive"])
+def test_the_histogram_of_a_request_counts_its_rounds_and_its_drafts(facts: RunFacts, arm: str) -> None:
+    for _, request in requests(facts, arm):
+        histogram = np.array(request.histogram)
+        assert request.verify_rounds is not None and request.correct_drafts is not None
+        assert histogram.sum() == request.verify_rounds
+        assert histogram @ np.arange(len(histogram)) == request.correct_drafts
+        # The first token comes from prefill, every round adds its bonus; the last round may run past the end.
+        made = 1 + request.verify_rounds + request.correct_drafts
+        assert 0 <= made - request.max_new_tokens <= len(histogram) - 1
+
+
+def test_drafts_of_a_fixed_k_are_accepted_and_never_more_than_k(facts: RunFacts) -> None:
+    histograms = [request.histogram or () for _, request in requests(facts, "k3")]
+    assert max(map(len, histograms)) <= 4
+    assert sum(sum(histogram[1:]) for histogram in histograms) > 0
+
+
+@pytest.mark.parametrize("arm", ["k3", "adaptive"])
+def test_speculation_writes_the_same_tokens_as_no_speculation(facts: RunFacts, arm: str) -> None:
+    plain = {(level, r.rid[-6:]): r.output_ids.tolist() for level, r in requests(facts, "baseline")}
+    speculated = {(level, r.rid[-6:]): r.output_ids.tolist() for level, r in requests(facts, arm)}
+    assert speculated == plain
+
+
+@pytest.mark.parametrize("arm", ["baseline", "k3", "adaptive"])
+def test_a_prompt_gets_the_same_tokens_alone_and_among_eight(facts: RunFacts, arm: str) -> None:
+    answers: dict[str, set[tuple[int, ...]]] = {}
+    for _, request in requests(facts, arm, Phase.TIMED):
+        answers.setdefault(request.prompt, set()).add(tuple(request.output_ids.tolist()))
+    assert {len(different) for different in answers.values()} == {1}
+
+
+def test_the_trace_has_every_launch_and_the_adaptive_arm_stays_on_its_ladder(facts: RunFacts) -> None:
+    iterations = facts.trace.iterations
+    launches = {launch.arm: launch.launch for launch in facts.launches}
+    assert set(iterations.launch.tolist()) == set(launches.values())
+    steps = {arm: iterations.draft_tokens[iterations.launch == number] - 1 for arm, number in launches.items()}
+    assert set(steps["k3"].tolist()) == {3}
+    assert set(steps["adaptive"].tolist()) <= LADDER[1] | LADDER[8]
+    # The draft is weak, so the controller leaves the K it was launched at.
+    assert len(set(steps["adaptive"].tolist())) > 1
+
+
+def test_the_server_says_what_it_was_launched_with(facts: RunFacts) -> None:
+    by_arm = {launch.arm: effective_config(launch.server_info or {}) for launch in facts.launches}
+    assert {arm: config["speculative_algorithm"] for arm, config in by_arm.items()} == {
+        "baseline": None,
+        "k3": "EAGLE3",
+        "adaptive": "EAGLE3",
+    }
+    assert {config["attention_backend"] for config in by_arm.values()} == {"torch_native"}
+
+
+def generate(endpoint: Endpoint, body: dict[str, Any]) -> httpx.Response:
+    return httpx.post(f"{endpoint.base_url}/generate", json=body, timeout=300, trust_env=False)
+
+
+def test_requests_that_the_kit_must_never_send_fail_as_diagnosed(server: tuple[Server, Endpoint]) -> None:
+    running, endpoint = server
+    spec = load_spec(QUICK)
+    prompt = load_prompts(spec.workload, base=SPECS).prompts[0]
+    body = generate_payload(prompt.text, rid="r", max_new_tokens=4, workload=spec.workload)
+    assert generate(endpoint, body).status_code == 200
+
+    body["sampling_params"]["seed"] = 1
+    refused = generate(endpoint, body | {"stream": False, "rid": "seed"})
+    assert (refused.status_code, refused.headers["content-type"].split(";")[0]) == (500, "text/plain")
+
+    with pytest.raises(httpx.HTTPError):
+        generate(endpoint, {"rid": "vocabulary", "input_ids": [10**6], "sampling_params": {"max_new_tokens": 4}})
+    time.sleep(5)
+    code = running.stop()
+    found = diagnose(running.log_text(), exit_code=code)
+    assert "vocab" in f"{found.title} {found.advice}".lower() or "out of range" in found.title.lower()
