@@ -1,0 +1,35 @@
+"""Between our words and SGLang's: launch flags and request payloads out, `meta_info` and `/server_info` in.
+
+The only package (with the stand-in and the contracts) where SGLang's own `spec_*` keys appear.
+"""
+
+from kit.sglang.answer import (
+    COUNT_IDENTITIES,
+    ContractViolation,
+    DraftCounts,
+    Meta,
+    added_counts,
+    broken_counts,
+    draft_counts,
+    read_meta,
+)
+from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags
+from kit.sglang.server import effective_config, identity_problem, leftover_problem, redact
+
+__all__ = [
+    "COUNT_IDENTITIES",
+    "ContractViolation",
+    "DraftCounts",
+    "Meta",
+    "adaptive_config_text",
+    "added_counts",
+    "broken_counts",
+    "draft_counts",
+    "effective_config",
+    "generate_payload",
+    "identity_problem",
+    "launch_flags",
+    "leftover_problem",
+    "read_meta",
+    "redact",
+]
