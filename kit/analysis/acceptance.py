@@ -146,10 +146,14 @@ def _kept(index: Index, accounts: Accounts, mine: Bools) -> JoinedRounds:
 def _dropped(index: Index, accounts: Accounts, mine: Bools) -> tuple[str, ...]:
     table = index.requests
     bad = mine & table.ok & ~accounts.whole
+    counted = bad & table.has_hist
+    rounds = table.hist.sum(axis=1) == table.verify_rounds
+    drafts = (table.correct_drafts < 0) | (table.hist @ np.arange(table.hist.shape[1]) == table.correct_drafts)
     reasons = {
         "no histogram": bad & ~table.has_hist,
-        "histogram and verify rounds disagree": bad & table.has_hist & (table.hist.sum(axis=1) != table.verify_rounds),
-        "histogram and output tokens disagree": bad & table.has_hist & (table.hist.sum(axis=1) == table.verify_rounds),
+        "histogram and verify rounds disagree": counted & ~rounds,
+        "histogram and accepted drafts disagree": counted & rounds & ~drafts,
+        "counts and output tokens disagree": counted & rounds & drafts,
     }
     return tuple(f"{reason}: {int(which.sum())}" for reason, which in reasons.items() if which.any())
 

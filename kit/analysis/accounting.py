@@ -2,6 +2,7 @@
 
 len(output ids) = completion tokens                      client and server
 sum h = verify rounds, sum j h_j = accepted drafts       server and server
+proposed = rounds x proposed a round, ratios of counts   server and server (`kit.sglang.broken_counts`)
 overshoot = 1 + retractions + sum (j+1) h_j - completion tokens, in [0, K]
 live trace rows = verify rounds (one trailing row allowed), or completion tokens - 1 without speculation
 """
@@ -17,6 +18,8 @@ import numpy.typing as npt
 from kit.analysis.index import Index, depth_of
 from kit.analysis.output_results import Identities, IdentityFailure, ReasonCount, Reconciliation, TraceHealth
 from kit.records import Ints, Launch
+from kit.sglang import COUNT_IDENTITIES, broken_counts
+from kit.spec import Arm, Eagle3Arm
 from kit.stats import reconcile_rounds
 
 __all__ = ["Accounts", "accounts"]
@@ -47,7 +50,7 @@ def accounts(index: Index) -> Accounts:
     overshoot, depth = _overshoot(index), _depths(index)
     failures = dict(_violations(index, overshoot=overshoot, depth=depth, rows=rows))
     table = index.requests
-    histogram = ("verify rounds", "accepted drafts", "overshoot")
+    histogram = ("verify rounds", "accepted drafts", "overshoot", *COUNT_IDENTITIES)
     whole = table.ok & table.has_hist & ~np.any([failures[name] for name in histogram], axis=0)
     trusted = np.zeros(len(table), bool)
     keep = np.zeros(len(index.rounds.request), bool)
@@ -95,6 +98,24 @@ def _violations(index: Index, *, overshoot: Ints, depth: Ints, rows: Ints) -> It
     yield "histogram", ok & (table.has_hist != ((depth > 0) & (table.completion > 1)))
     yield "trace rows", ok & traced & (rows != expected) & (rows != expected + table.has_hist)
     yield "request id", ok & _repeated(index)
+    for name, broken in _contradictions(index).items():
+        yield name, ok & broken
+
+
+def _contradictions(index: Index) -> dict[str, Bools]:
+    """Requests whose `meta_info` contradicts itself, by what it breaks."""
+    table = index.requests
+    found = {name: np.zeros(len(table), bool) for name in COUNT_IDENTITIES}
+    for at, record in enumerate(table.records):
+        proposed = _drafts_a_round(index.arm_of(int(table.launch[at])))
+        for name in broken_counts(record.meta_info or {}, drafts_a_round=proposed):
+            found[name][at] = True
+    return found
+
+
+def _drafts_a_round(arm: Arm) -> int | None:
+    """What each round of a fixed depth proposes: K for a chain, every node but the root for a tree."""
+    return arm.draft_tokens - 1 if isinstance(arm, Eagle3Arm) else None
 
 
 def _deepest(hist: Ints) -> Ints:

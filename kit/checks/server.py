@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kit.analysis import FlagClass, FlagDifference
 from kit.checks.evidence import Evidence, about_arm, about_launch
 from kit.checks.results import Code, Doubt, Severity
-from kit.records import LaunchStatus
-from kit.sglang import effective_config, identity_problem
+from kit.diagnosis import Cause, diagnose
+from kit.records import Launch, LaunchStatus, Origin
+from kit.sglang import effective_config, identity_problem, leftover_problem
 from kit.spec import AdaptiveArm, BaselineArm
 
 __all__ = ["adaptive_in_force", "launch_failed", "unfair_flags", "wrong_server"]
@@ -39,10 +41,16 @@ def wrong_server(evidence: Evidence) -> Iterator[Doubt]:
             message = f"launch {launch.launch} left no /server_info"
             yield about_launch(launch, Code.SERVER_UNSEEN, Severity.UNKNOWN, message, hint)
             continue
-        problem = identity_problem(launch.server_info, evidence.spec, evidence.arm(launch))
-        if problem is not None:
-            hint = "stop the other server, or choose another port"
-            yield about_launch(launch, Code.WRONG_SERVER, Severity.INVALID, problem, hint)
+        leftover = leftover_problem(
+            launch.server_info,
+            command=launch.command,
+            started_utc=launch.started_utc,
+            startup_s=launch.startup_s if evidence.facts.header.origin is Origin.MEASURED else None,
+        )
+        for problem in (identity_problem(launch.server_info, evidence.spec, evidence.arm(launch)), leftover):
+            if problem is not None:
+                hint = "stop the other server by its own process id, or choose another port"
+                yield about_launch(launch, Code.WRONG_SERVER, Severity.INVALID, problem, hint)
     yield from _wrong_answers(evidence)
 
 
@@ -90,9 +98,10 @@ def adaptive_in_force(evidence: Evidence) -> Iterator[Doubt]:
     for launch in evidence.facts.launches:
         if not isinstance(evidence.arm(launch), AdaptiveArm) or launch.server_info is None:
             continue
-        if not effective_config(launch.server_info).get("speculative_adaptive"):
-            message = "the server reports that adaptive mode is off"
-            hint = "read the start of its log for the flag that switched it off"
+        config = effective_config(launch.server_info)
+        if not config.get("speculative_adaptive"):
+            message = f"adaptive mode is off: the arm is {_fixed(config)}{_why_fixed(launch)}"
+            hint = "nothing may be said of adaptive K; take the flag that switched it off out of the spec"
             yield about_launch(launch, Code.ADAPTIVE_NOT_IN_FORCE, Severity.INVALID, message, hint)
     for use in evidence.analysis.adaptive:
         if use.concurrency is None and use.switches == 0:
@@ -100,3 +109,16 @@ def adaptive_in_force(evidence: Evidence) -> Iterator[Doubt]:
             hint = "a longer run, or prompts of several classes, would give it something to adapt to"
             launch = evidence.launches[use.launch]
             yield about_launch(launch, Code.ADAPTIVE_NOT_IN_FORCE, Severity.DOUBT, message, hint)
+
+
+def _fixed(config: Mapping[str, Any]) -> str:
+    """What a server that was to adapt really runs."""
+    names = ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
+    steps, topk, tokens = (config.get(name, "unknown") for name in names)
+    return f"fixed at {steps} steps, top-k {topk}, {tokens} draft tokens"
+
+
+def _why_fixed(launch: Launch) -> str:
+    """The log's own reason, with a semicolon before it; empty where the log gives none."""
+    found = diagnose(launch.log)
+    return f"; {found.title}" if found.cause is Cause.ADAPTIVE_OFF else ""

@@ -15,9 +15,16 @@ from kit.errors import Interrupted, ServerError
 from kit.importers.trace_tail import TraceTail
 from kit.load import Exchange, Job, Prompt, Prompts, drive, to_record
 from kit.plan import Plan, PlannedCell, PlannedLaunch
-from kit.records import Cell, Launch, LaunchStatus, Phase, Repetition, RequestRecord, RunHeader
+from kit.records import Cell, Launch, LaunchStatus, Origin, Phase, Repetition, RequestRecord, RunHeader
 from kit.runtime import Endpoint, Order, Runtime, Server, flush_cache, server_info
-from kit.sglang import adaptive_config_text, effective_config, generate_payload, identity_problem, launch_flags
+from kit.sglang import (
+    adaptive_config_text,
+    effective_config,
+    generate_payload,
+    identity_problem,
+    launch_flags,
+    leftover_problem,
+)
 from kit.spec import Arm, BaselineArm, Spec
 from kit.store import add_launch, add_repetition, create_run
 
@@ -149,15 +156,27 @@ def _serve(experiment: Experiment, launch: Launch, planned: PlannedLaunch, serve
     endpoint = server.start()
     arm = experiment.spec.arm(planned.arm)
     info = server_info(endpoint.base_url)
-    if problem := identity_problem(info, experiment.spec, arm):
-        raise ServerError(problem)
     launch = replace(launch, command=endpoint.command, startup_s=endpoint.startup_s, server_info=info)
+    _require_own_server(experiment, launch, arm)
     add_launch(experiment.out, launch)
     block = experiment.prompts.part(planned.block, experiment.spec.design.blocks)
     session = _Session(experiment, launch, arm, block, endpoint, TraceTail(endpoint.trace, launch.launch), watcher)
     for position, cell in enumerate(planned.cells):
         _measure_cell(session, cell, position)
     return replace(launch, status=LaunchStatus.COMPLETED, server_info=server_info(endpoint.base_url))
+
+
+def _require_own_server(experiment: Experiment, launch: Launch, arm: Arm) -> None:
+    """Raises ServerError when the server that answers is not the one that was launched for `arm`."""
+    info = launch.server_info or {}
+    problem = identity_problem(info, experiment.spec, arm) or leftover_problem(
+        info,
+        command=launch.command,
+        started_utc=launch.started_utc,
+        startup_s=launch.startup_s if experiment.runtime.origin is Origin.MEASURED else None,
+    )
+    if problem:
+        raise ServerError(problem)
 
 
 def _measure_cell(session: _Session, planned: PlannedCell, position: int) -> None:
