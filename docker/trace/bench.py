@@ -2,9 +2,9 @@
 
     python docker/trace/bench.py
 
-Imitates what the hooks see: requests with as many attributes as SGLang's, batches that change as requests
-come and go, and wrappers as deep as those of SGLang's hook registry. A cost is the difference between a run
-with hooks and the same run without.
+Imitates what the hooks see: requests with as many attributes as SGLang's, which are prefilled, decode for
+some rounds and give way to others, and wrappers as deep as those of SGLang's hook registry. A cost is the
+difference between a run with hooks and the same run without; a prefill's is charged to the decode after it.
 """
 
 from __future__ import annotations
@@ -48,12 +48,13 @@ class Req:
     """As large as SGLang's, because a large object is slower to read from."""
 
     def __init__(self, number: int) -> None:
-        for index in range(ATTRIBUTES - 4):
+        for index in range(ATTRIBUTES - 5):
             setattr(self, f"attribute_{index}", None)
         self.rid = f"{number:032x}"
         self.output_ids = array("q", [0])
         self.finished_reason = None
         self.is_retracted = False
+        self.inflight_middle_chunks = 0
 
 
 @dataclass
@@ -63,6 +64,9 @@ class Batch:
     reqs: list[Req]
     forward_iter: int = 0
     forward_mode: ForwardMode = ForwardMode.DECODE
+    extend_lens: list[int] | None = None
+    prefix_lens: list[int] | None = None
+    decoding_reqs: list[Req] | None = None
 
 
 class Event:
@@ -90,7 +94,7 @@ class Worker:
 
 
 class Scheduler:
-    """The two functions on the way of an iteration, without their work."""
+    """The functions on the way of an iteration, without their work."""
 
     def __init__(self, batch_size: int) -> None:
         self.draft_worker = Worker()
@@ -109,6 +113,9 @@ class Scheduler:
     def process_batch_result_decode(self, batch: Batch, result: Result) -> None:
         result.num_correct_drafts_per_req_cpu = self.accepted[: self.batch_size]
 
+    def process_batch_result_prefill(self, batch: Batch, result: Result) -> None:
+        pass
+
 
 def around(original: Callable[..., Any], hook: Callable[..., Any]) -> Callable[..., Any]:
     """An AROUND wrapper as SGLang's registry makes it."""
@@ -126,6 +133,7 @@ def hooked(tracer: Tracer) -> type[Scheduler]:
     class Hooked(Scheduler):
         run_batch = around(Scheduler.run_batch, tracer.run_batch)
         process_batch_result_decode = around(Scheduler.process_batch_result_decode, tracer.decode)
+        process_batch_result_prefill = around(Scheduler.process_batch_result_prefill, tracer.other)
 
     return Hooked
 
@@ -146,16 +154,21 @@ def tracer(directory: Path) -> Tracer:
 
 
 def iterations(scheduler: Scheduler, count: int) -> Iterator[int]:
-    """Nanoseconds of each iteration; between them requests grow, end and are replaced, untimed."""
+    """Nanoseconds of each decode iteration, and of the prefill of those who are new in it."""
     size = scheduler.batch_size
     reqs = [Req(number) for number in range(size)]
     scheduler.running_batch.reqs = reqs
     for iteration in range(count):
-        for age in range(iteration % ROUNDS_A_REQUEST, size, ROUNDS_A_REQUEST):
-            reqs[age] = Req(size * (iteration + 1) + age)
-        batch = Batch(reqs[:])
+        due = range(iteration % ROUNDS_A_REQUEST, size, ROUNDS_A_REQUEST)
+        new = [Req(size * (iteration + 1) + age) for age in due]
+        for age, req in zip(due, new, strict=True):
+            reqs[age] = req
+        prefill = Batch(new, 0, ForwardMode.EXTEND, [5] * len(new), [0] * len(new)) if new else None
+        decode = Batch(reqs[:])
         start = time.perf_counter_ns()
-        scheduler.process_batch_result_decode(batch, scheduler.run_batch(batch))
+        if prefill is not None:
+            scheduler.process_batch_result_prefill(prefill, scheduler.run_batch(prefill))
+        scheduler.process_batch_result_decode(decode, scheduler.run_batch(decode))
         yield time.perf_counter_ns() - start
 
 
@@ -177,11 +190,12 @@ def measure(batch_size: int) -> Cost:
         directory = Path(folder)
         traced = tracer(directory)
         plain, plain_cpu = timed(Scheduler(batch_size), count)
-        with_hooks, with_hooks_cpu = timed(hooked(traced)(batch_size), count)
+        scheduler = hooked(traced)(batch_size)
+        with_hooks, with_hooks_cpu = timed(scheduler, count)
         recorder = traced.recorder
-        if recorder is None or recorder.stopped is not None or recorder.iterations != count:
+        if recorder is None or recorder.stopped is not None or recorder.iterations != scheduler.forward_ct:
             raise SystemExit(f"the recorder did not record: {traced.status()}")
-        recorder.end(iteration=count)
+        recorder.end(iteration=scheduler.forward_ct)
         size = sum(path.stat().st_size for path in directory.iterdir())
         start = time.perf_counter()
         rows = len(read_trace(directory, launch=0).rounds)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import struct
 import zlib
+from array import array
+from dataclasses import astuple, dataclass
 
 MAGIC = b"SPKTRACE"
 FORMAT_VERSION = 1
@@ -26,9 +28,9 @@ HEADER, RIDS, ITERATION, PREFILL, SWITCH, EVENT = range(1, 7)
 # machine's own order, because packing is then twice as fast; a machine of another order is refused at install.
 ITERATION_HEAD = struct.Struct("@IIQQHBBHH")
 # first word, iteration, new tokens, cached tokens
-PREFILL_RECORD = struct.Struct("<IIII")
+_PREFILL = struct.Struct("<IIII")
 # first word, iteration, monotonic ns, from, to, 1 if a result triggered it, unused, slot, moving average
-SWITCH_RECORD = struct.Struct("<IIQBBBxId")
+_SWITCH = struct.Struct("<IIQBBBxId")
 
 ROW_BYTES = 8  # output tokens u32, request u16, accepted drafts u8, flags u8: four columns, in this order
 ITERATION_BYTES = ITERATION_HEAD.size + 4
@@ -84,7 +86,33 @@ def text_record(kind: int, text: str) -> bytes:
 def rids_record(rids: list[str]) -> bytes:
     """Names for the next request numbers of the segment: count, byte lengths, UTF-8 texts."""
     texts = [rid.encode("utf-8", "backslashreplace") for rid in rids]
-    counts = struct.pack(f"<I{len(texts)}I", len(texts), *map(len, texts))
-    payload = counts + b"".join(texts)
-    payload += bytes(-len(payload) % 4)
-    return sealed(first_word(RIDS, len(payload) + 8).to_bytes(4, "little") + payload)
+    names = b"".join(texts)
+    padding = -len(names) % 4
+    first = first_word(RIDS, 12 + 4 * len(texts) + len(names) + padding)
+    return sealed(array("I", [first, len(texts), *map(len, texts)]).tobytes() + names + bytes(padding))
+
+
+def prefill_record(number: int, new_tokens: int, cached_tokens: int) -> bytes:
+    """Token counts of a prefill, right behind its iteration."""
+    return sealed(_PREFILL.pack(_PREFILL_FIRST, number, new_tokens, cached_tokens))
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A change of depth: in or after which iteration, when, from, to, and what decided it."""
+
+    number: int
+    monotonic_ns: int
+    before: int
+    after: int
+    by_result: bool
+    slot: int
+    average: float
+
+    def record(self) -> bytes:
+        """The fields in their order."""
+        return sealed(_SWITCH.pack(_SWITCH_FIRST, *astuple(self)))
+
+
+_PREFILL_FIRST = first_word(PREFILL, _PREFILL.size + 4)
+_SWITCH_FIRST = first_word(SWITCH, _SWITCH.size + 4)

@@ -8,8 +8,10 @@ iterations are counted as dropped, and the server goes on.
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from struct import Struct
 from time import monotonic_ns, time_ns
@@ -17,10 +19,15 @@ from typing import Any
 from zlib import crc32
 
 from speckit_trace import layout
-from speckit_trace.layout import CHECKSUM, GRAPH_BIT, NO_DEPTH, NO_DRAFTS, RESIDUE, SATURATED, first_word, sealed
+from speckit_trace.layout import CHECKSUM, GRAPH_BIT, NO_DEPTH, NO_DRAFTS, RESIDUE, SATURATED, Switch, first_word
+from speckit_trace.reading import part_of, reason_of, slot_of, state_of, wait_for_tokens
 from speckit_trace.stream import SEGMENT_BYTES, Stream
 
-_REASON_LIMIT = 300  # characters; a stop must fit into the reserve of a segment
+# Requests known beside those of two batches until the ones that left are forgotten.
+_KNOWN_EXTRA = 256
+
+# Bytes, first word and packer of an iteration with so many rows, and its columns when there is nothing to tell.
+_Layout = tuple[int, int, Callable[..., bytes], bytes, bytes]
 
 _NEVER_LAUNCHED = (0, NO_DEPTH, 0, 0)
 
@@ -30,7 +37,8 @@ class Recorder:
 
     # What depends on the requests at hand alone, made by _shape.
     _reqs: list[Any]
-    _outputs: list[Any]
+    _outputs: tuple[Any, ...]
+    _column: bytes
     _size: int
     _first: int
     _pack: Callable[..., bytes]
@@ -48,6 +56,10 @@ class Recorder:
         self.batch: Any = None  # being launched or processed right now; gives an adaptive switch its batch size
         self.stream = Stream(directory, facts, segment_bytes=segment_bytes)
         self._launched: dict[int, tuple[int, int, int, int]] = {}
+        self._numbers: dict[str, int] = {}  # of the requests that the segment has named
+        self._named = 0
+        self._known: dict[Any, tuple[int, Any]] = {}  # number and output tokens of recent requests
+        self._layouts: dict[int, _Layout] = {}
         self._mode: Any = None
         self._shape([])
 
@@ -98,8 +110,10 @@ class Recorder:
             mode = self._graph_code if result.can_run_cuda_graph else self._plain_code
             accepted = result.num_correct_drafts_per_req_cpu
             drafted = NO_DRAFTS if drafts is None else drafts
-            head = (number, launch_ns, self._ready_ns, drafted, depth, mode, running, waiting)
-            self._write_iteration(head, self._no_accepted if accepted is None else bytes(accepted), self._flags)
+            head = self._pack(
+                self._first, number, launch_ns, self._ready_ns, drafted, depth, mode, running, waiting, *self._lengths
+            )
+            self._commit(head, self._no_accepted if accepted is None else bytes(accepted), self._flags)
         except Exception as error:  # see launched
             self._stop(error)
             self._drop()
@@ -110,20 +124,21 @@ class Recorder:
             return self._drop()
         try:
             self.batch = batch
+            # SGLang gives a request a new list of tokens only between a retraction and the prefill after it.
+            for req in batch.reqs:
+                self._known.pop(req, None)
             self._shape(batch.reqs)
             self._read(result)
             number = batch.forward_iter
             launch_ns, _, running, waiting = self._launched.pop(number, _NEVER_LAUNCHED)
             mode = int(batch.forward_mode) | (GRAPH_BIT if result.can_run_cuda_graph else 0)
-            nothing = (NO_DRAFTS, NO_DEPTH)
             decoding = batch.decoding_reqs or ()
-            flags = bytes(_state(r) | _part(r, decoding) for r in batch.reqs)
-            head = (number, launch_ns, self._ready_ns, *nothing, mode, running, waiting)
-            self._write_iteration(head, self._no_accepted, flags)
+            flags = bytes([state_of(r) | part_of(r, decoding) for r in batch.reqs])
+            when = (number, launch_ns, self._ready_ns)
+            head = self._pack(self._first, *when, NO_DRAFTS, NO_DEPTH, mode, running, waiting, *self._lengths)
+            self._commit(head, self._no_accepted, flags)
             if batch.extend_lens is not None:
-                first = first_word(layout.PREFILL, layout.PREFILL_RECORD.size + 4)
-                tokens = sum(batch.extend_lens), sum(batch.prefix_lens)
-                self.stream.put(sealed(layout.PREFILL_RECORD.pack(first, number, *tokens)))
+                self._put(layout.prefill_record(number, sum(batch.extend_lens), sum(batch.prefix_lens)))
         except Exception as error:  # see launched
             self._stop(error)
             self._drop()
@@ -135,13 +150,11 @@ class Recorder:
         if self.stopped is not None:
             return
         try:
-            slot, average = _slot(controller, len(self.batch.reqs))
             number = self.batch.forward_iter
             # A launch is kept until its result is recorded, so a batch that is still kept is being processed.
             by_result = number in self._launched
-            first = first_word(layout.SWITCH, layout.SWITCH_RECORD.size + 4)
-            fields = (first, number, monotonic_ns(), before, after, by_result, slot, average)
-            self.stream.put(sealed(layout.SWITCH_RECORD.pack(*fields)))
+            slot, average = slot_of(controller, len(self.batch.reqs))
+            self._put(Switch(number, monotonic_ns(), before, after, by_result, slot, average).record())
         except Exception as error:  # see launched
             self._stop(error)
 
@@ -150,7 +163,7 @@ class Recorder:
         if self.stopped is not None:
             return
         try:
-            self.stream.put(_event(name, **details))
+            self._put(_event(name, **details))
         except Exception as error:  # see launched
             self._stop(error)
 
@@ -159,6 +172,7 @@ class Recorder:
         if self.batch is not None:
             self.batch = None
             self._shape([])
+            self._known.clear()
             self._launched.clear()
 
     def end(self, **details: Any) -> None:
@@ -168,7 +182,7 @@ class Recorder:
         self.stopped = "ended"
         self.forget()
         with suppress(Exception):
-            self.stream.put_last(_event("end", iterations=self.iterations, **details))
+            self.stream.put(_event("end", iterations=self.iterations, **details))
             self.stream.close()
 
     # ---------------------------------------------------------------- reading and writing
@@ -178,21 +192,22 @@ class Recorder:
         self._lengths = list(map(len, self._outputs))
         # A test that almost always finds nothing is cheaper than a column that is almost always zero.
         special = [r for r in reqs if r.finished_reason is not None or r.is_retracted]
-        self._flags = bytes(map(_state, reqs)) if special else self._no_flags
+        self._flags = bytes(map(state_of, reqs)) if special else self._no_flags
         # Last, so that all of the above is done while the device is still busy.
         copied = result.copy_done
         if copied is not None:
             copied.synchronize()
         else:
-            _wait_for_tokens(result)
+            wait_for_tokens(result)
         self._ready_ns = monotonic_ns()
 
-    def _write_iteration(self, head: tuple[int, ...], accepted: bytes, flags: bytes) -> None:
+    def _commit(self, head: bytes, accepted: bytes, flags: bytes) -> None:
+        """Append an iteration: its packed head and output lengths, then the other columns."""
         stream = self.stream
         if stream.position + self._size > stream.limit:
-            stream.turn(self._size)
-        body = self._pack(self._first, *head, *self._lengths) + stream.column + accepted + flags
-        stream.segment.write(body + CHECKSUM(crc32(body, RESIDUE)))
+            self._turn(self._size)
+        body = head + self._column + accepted + flags
+        stream.write(body + CHECKSUM(crc32(body, RESIDUE)))
         stream.position += self._size
         self.iterations += 1
 
@@ -201,67 +216,83 @@ class Recorder:
         self._mode = mode
         self._plain_code, self._graph_code = int(mode), int(mode) | GRAPH_BIT
 
+    def _put(self, record: bytes) -> None:
+        if self.stream.position + len(record) > self.stream.limit:
+            self._turn(len(record))
+        self.stream.put(record)
+
+    # ---------------------------------------------------------------- when requests come or go
+
     def _shape(self, reqs: list[Any]) -> None:
-        """Prepare what changes only when requests come or go: their numbers and the layout of a record."""
-        rows = len(reqs)
+        """Prepare what changes only with the requests: the layout of their record and the column of their numbers."""
         # A copy, because SGLang extends the list of a running batch in place.
         self._reqs = reqs[:]
-        # SGLang gives a request a new list of tokens only between a retraction and the prefill that follows it,
-        # and every prefill comes here.
-        self._outputs = [r.output_ids for r in reqs]
-        self._size = layout.ITERATION_BYTES + layout.ROW_BYTES * rows
-        self._first = first_word(layout.ITERATION, self._size)
-        self._pack = Struct(f"{layout.ITERATION_HEAD.format}{rows}I").pack
-        self._no_accepted = bytes([layout.NO_ACCEPTED]) * rows
-        self._no_flags = bytes(rows)
-        self.stream.name([r.rid for r in reqs], self._size)
+        rows = len(reqs)
+        self._size, self._first, self._pack, self._no_accepted, self._no_flags = self._layouts.get(
+            rows
+        ) or self._layout(rows)
+        entries = list(map(self._known.get, reqs))
+        if not all(entries):
+            self._introduce([req for req, entry in zip(reqs, entries, strict=True) if entry is None])
+            entries = list(map(self._known.get, reqs))
+        numbers, self._outputs = zip(*entries, strict=True) if entries else ((), ())
+        self._column = array("H", numbers).tobytes()
+
+    def _introduce(self, strangers: list[Any]) -> None:
+        """Get to know requests; those that the segment has not named yet are named, in front of their rows."""
+        numbers = self._numbers
+        rids = [r.rid for r in strangers if r.rid not in numbers]
+        names = layout.rids_record(rids)
+        full = self._named + len(rids) > layout.MAX_REQUESTS
+        if full or self.stream.position + len(names) + self._size > self.stream.limit:
+            return self._turn(self._size)
+        if rids:
+            self._announce(rids, names)
+        if len(self._known) > _KNOWN_EXTRA + 2 * len(self._reqs):
+            self._known.clear()
+            strangers = self._reqs
+        self._known.update((r, (numbers[r.rid], r.output_ids)) for r in strangers)
+
+    def _announce(self, rids: list[str], names: bytes) -> None:
+        self.stream.put(names)
+        self._numbers.update(zip(rids, count(self._named), strict=False))
+        self._named += len(rids)
+
+    def _turn(self, room: int) -> None:
+        """Go on in a new segment, which names the requests at hand again and then has so much room."""
+        rids = [r.rid for r in self._reqs]
+        names = layout.rids_record(rids)
+        self.stream.turn(len(names) + room)
+        self._numbers.clear()
+        self._named = 0
+        self._announce(rids, names)
+        self._known.clear()
+        self._known.update((r, (self._numbers[r.rid], r.output_ids)) for r in self._reqs)
+        self._column = array("H", map(self._numbers.__getitem__, rids)).tobytes()
+
+    def _layout(self, rows: int) -> _Layout:
+        size = layout.ITERATION_BYTES + layout.ROW_BYTES * rows
+        pack = Struct(f"{layout.ITERATION_HEAD.format}{rows}I").pack
+        made = (size, first_word(layout.ITERATION, size), pack, bytes([layout.NO_ACCEPTED]) * rows, bytes(rows))
+        self._layouts[rows] = made
+        return made
 
     # ---------------------------------------------------------------- stopping
 
     def _drop(self) -> None:
         self.dropped += 1
         with suppress(Exception):
-            self.stream.segment.set_dropped(self.dropped)
+            self.stream.set_dropped(self.dropped)
 
     def _stop(self, error: Exception) -> None:
-        reason = f"{type(error).__name__}: {error}"
-        self.stopped = "".join(c if c.isascii() and c.isprintable() else "?" for c in reason)[:_REASON_LIMIT]
+        self.stopped = reason_of(error)
         self.batch = None
         self._reqs = []
         self._launched.clear()
         with suppress(Exception):
-            self.stream.put_last(_event("stop", reason=self.stopped))
+            self.stream.put(_event("stop", reason=self.stopped))
 
 
 def _event(name: str, **details: Any) -> bytes:
     clocks = {"monotonic_ns": monotonic_ns(), "wall_ns": time_ns()}
     return layout.text_record(layout.EVENT, json.dumps({"event": name, **clocks, **details}))
-
-
-def _wait_for_tokens(result: Any) -> None:
-    """How SGLang waits without overlap and without speculation: by reading the tokens, if a device has them."""
-    tokens: Any = getattr(result, "next_token_ids", None)
-    if hasattr(tokens, "tolist"):
-        tokens.tolist()
-
-
-def _state(req: Any) -> int:
-    finished = layout.FINISHED if req.finished_reason is not None else 0
-    return finished | layout.RETRACTED if req.is_retracted else finished
-
-
-def _part(req: Any, decoding: Any) -> int:
-    """What a row does in a batch that prefills: decodes along, or has a part of its prompt still to come."""
-    if req in decoding:
-        return layout.DECODING
-    return layout.CHUNK if req.inflight_middle_chunks > 0 else 0
-
-
-def _slot(controller: Any, batch_size: int) -> tuple[int, float]:
-    """Batch-size slot of SGLang's own policy and its moving average; another policy has neither."""
-    policy = controller.params
-    try:
-        padded = policy._pad_to_cuda_graph_bs(batch_size)
-        return policy._find_closest_bs(padded), policy._route(batch_size).ema_accept_len
-    except (AttributeError, TypeError, LookupError):
-        return layout.NO_SLOT, float("nan")
