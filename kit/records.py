@@ -70,6 +70,7 @@ class Phase(StrEnum):
 
     WARMUP = "warmup"
     TIMED = "timed"
+    DISTURBED = "disturbed"  # timed while the host was busy with something else, and made again
 
 
 class Outcome(StrEnum):

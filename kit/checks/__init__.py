@@ -1,5 +1,6 @@
 """Every reason for doubt as a value, and the state of each cell that follows from them. Pure."""
 
+from kit.checks.cell import disturbed
 from kit.checks.check import CHECKS, cell_states, check_run, evidence_of, run_checks
 from kit.checks.evidence import Evidence
 from kit.checks.results import CellJudgement, CellState, Code, Doubt, Scope, Severity
@@ -16,6 +17,7 @@ __all__ = [
     "Severity",
     "cell_states",
     "check_run",
+    "disturbed",
     "evidence_of",
     "registered_in_time",
     "run_checks",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kit.analysis import CellResult, depth_of
 from kit.checks.evidence import Evidence, about_cell
 from kit.checks.results import Code, Doubt, Severity
-from kit.records import Outcome
+from kit.records import Outcome, Repetition
 from kit.units import NS_PER_S
 
 __all__ = [
     "cached_tokens",
     "client_limited",
     "dead_draft",
+    "disturbed",
     "eager_decode",
     "failed_requests",
     "few_waves",
@@ -218,25 +219,39 @@ def _busy(cell: CellResult, cpu: float) -> Iterator[Doubt]:
 
 
 def _late(cell: CellResult, lag: float, duration: float, threshold: float) -> Iterator[Doubt]:
-    """A late wake-up moves an edge of the window by as much, so its share of the pass is the error it can make."""
     if lag > NOTABLE_LAG_S:
-        severity = Severity.INVALID if lag > threshold * duration else Severity.DOUBT
+        severity = Severity.INVALID if _lagged(lag, duration, threshold) else Severity.DOUBT
         message = f"the load generator once woke {lag:.3f} s late in {duration:.1f} s"
         yield about_cell(cell, Code.CLIENT_LIMITED, severity, message, CLIENT_HINT)
 
 
+def _lagged(lag: float, duration: float, threshold: float) -> bool:
+    """A late wake-up moves an edge of the window by as much, so its share of the pass is the error it can make."""
+    return lag > NOTABLE_LAG_S and lag > threshold * duration
+
+
+def _fell_behind(standin: Mapping[str, int]) -> bool:
+    """Whether the simulated world fell behind the clock. One late iteration may be chance."""
+    return standin["late"] > max(MAX_LATE_SHARE * standin["iterations"], 1)
+
+
+def disturbed(timed: Repetition, *, noise_threshold: float) -> bool:
+    """Whether the host, not the server, spoilt this pass. It depends on no result, so the pass may be made again."""
+    duration = (timed.ended_ns - timed.started_ns) / NS_PER_S
+    lag, standin = timed.client.get("loop_lag_s") or 0.0, timed.client.get("standin")
+    return _lagged(lag, duration, noise_threshold) or (standin is not None and _fell_behind(standin))
+
+
 def late_standin(evidence: Evidence) -> Iterator[Doubt]:
-    """A simulated iteration that ends late was slowed down by this host, not by the world. One may be chance."""
+    """A simulated iteration that ends late was slowed down by this host, not by the world."""
     for cell, timed in evidence.passes():
         standin = timed.client.get("standin")
-        if standin is None:
-            continue
-        iterations, late = standin["iterations"], standin["late"]
-        if late > max(MAX_LATE_SHARE * iterations, 1):
+        if standin is not None and _fell_behind(standin):
             yield about_cell(
                 cell,
                 Code.LATE_STANDIN,
                 Severity.INVALID,
-                f"{late} of {iterations} simulated iterations ended late; {MAX_LATE_SHARE:.0%} is the limit",
+                f"{standin['late']} of {standin['iterations']} simulated iterations ended late; "
+                f"{MAX_LATE_SHARE:.0%} is the limit",
                 "leave the host alone while a simulated run measures, or choose a slower world",
             )

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from kit.checks import disturbed
 from kit.errors import Interrupted, ServerError
 from kit.importers.trace_tail import TraceTail
 from kit.load import Exchange, Job, Prompt, Prompts, drive, to_record
@@ -31,6 +32,7 @@ from kit.store import add_launch, add_repetition, create_run
 __all__ = ["Experiment", "Watcher", "measure"]
 
 _STARTS_BEFORE_GIVING_UP = 3
+_ATTEMPTS = 3
 
 
 class Watcher(Protocol):
@@ -180,23 +182,28 @@ def _require_own_server(experiment: Experiment, launch: Launch, arm: Arm) -> Non
 
 
 def _measure_cell(session: _Session, planned: PlannedCell, position: int) -> None:
-    """Warm up with exactly the measured shape, then time; caches are emptied before each."""
+    """Warm up with exactly the measured shape, then time; caches are emptied before each.
+
+    A pass that the host disturbed is kept as such and made again, up to the limit; the last one stands as it is.
+    """
     cell = Cell(session.launch.launch * 1000 + position, session.launch.launch, planned.concurrency, position)
     session.watcher.step(f"{session.arm.name} at concurrency {planned.concurrency}")
-    _repeat(session, cell, Phase.WARMUP, session.block[-planned.warmup_requests :])
-    _repeat(session, cell, Phase.TIMED, session.block[: planned.requests])
+    _repeat(session, cell, 0, session.block[-planned.warmup_requests :])
+    for attempt in range(1, _ATTEMPTS + 1):
+        if _repeat(session, cell, attempt, session.block[: planned.requests]) is not Phase.DISTURBED:
+            return
 
 
-def _repeat(session: _Session, cell: Cell, phase: Phase, prompts: tuple[Prompt, ...]) -> None:
-    """Send `prompts` once and store the repetition with its part of the trace."""
+def _repeat(session: _Session, cell: Cell, attempt: int, prompts: tuple[Prompt, ...]) -> Phase:
+    """Send `prompts` once and store the repetition with its part of the trace; attempt 0 is the warm-up."""
     flush_cache(session.endpoint.base_url)
     before = _standin(session)
-    number = cell.cell * 10 + (phase is Phase.TIMED)
+    number = cell.cell * 10 + attempt
     started_utc, started_ns = _now(), time.monotonic_ns()
     exchanges, health = asyncio.run(
         drive(
             session.endpoint.base_url,
-            _jobs(session, cell, phase, prompts),
+            _jobs(session, cell, attempt, prompts),
             concurrency=cell.concurrency,
             timeout_s=session.experiment.spec.load.request_timeout_s,
             on_done=session.watcher.advance,
@@ -205,9 +212,15 @@ def _repeat(session: _Session, cell: Cell, phase: Phase, prompts: tuple[Prompt, 
     ended_ns = time.monotonic_ns()
     flush_cache(session.endpoint.base_url)
     client = asdict(health) | {"standin": {name: n - before[name] for name, n in _standin(session).items()} or None}
+    phase = Phase.TIMED if attempt else Phase.WARMUP
     repetition = Repetition(number, cell.cell, phase, started_utc, started_ns, ended_ns, client)
+    if 0 < attempt < _ATTEMPTS and disturbed(
+        repetition, noise_threshold=session.experiment.spec.decision.noise_threshold
+    ):
+        repetition = replace(repetition, phase=Phase.DISTURBED)
     records = _records(exchanges, prompts, number, speculative=not isinstance(session.arm, BaselineArm))
     add_repetition(session.experiment.out, cell, repetition, records, session.trace.read_new())
+    return repetition.phase
 
 
 def _standin(session: _Session) -> dict[str, int]:
@@ -216,10 +229,10 @@ def _standin(session: _Session) -> dict[str, int]:
     return counts
 
 
-def _jobs(session: _Session, cell: Cell, phase: Phase, prompts: tuple[Prompt, ...]) -> list[Job]:
+def _jobs(session: _Session, cell: Cell, attempt: int, prompts: tuple[Prompt, ...]) -> list[Job]:
     """Fixed-width ids, because SGLang aborts by prefix."""
     workload = session.experiment.spec.workload
-    prefix = f"L{cell.launch:03d}-C{cell.concurrency:04d}-{phase.value[0]}"
+    prefix = f"L{cell.launch:03d}-C{cell.concurrency:04d}-{attempt}"
     rids = [f"{prefix}{index:05d}" for index in range(len(prompts))]
     return [
         Job(rid, generate_payload(prompt.text, rid=rid, max_new_tokens=prompt.max_new_tokens, workload=workload))

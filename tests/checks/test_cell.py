@@ -177,3 +177,17 @@ def test_more_than_one_in_a_hundred_late_iterations_void_a_simulated_cell(late: 
     slow = replace(last, client={**last.client, "standin": {"iterations": 1000, "late": late}})
     doubts = found(checks.late_standin, replace(facts, repetitions=(*others, slow)))
     assert [(d.code, d.severity, d.cell) for d in doubts] == [(Code.LATE_STANDIN, Severity.INVALID, last.cell)] * fires
+
+
+@pytest.mark.parametrize(
+    ("health", "expected"),
+    [
+        ({"loop_lag_s": 0.2, "standin": None}, True),
+        ({"loop_lag_s": 0.01, "standin": {"iterations": 100, "late": 5}}, True),
+        ({"loop_lag_s": 0.01, "standin": {"iterations": 100, "late": 1}}, False),
+        ({}, False),
+    ],
+)
+def test_a_pass_is_disturbed_by_the_host_and_by_nothing_else(health: dict[str, Any], expected: bool) -> None:
+    timed = replace(shared_run().repetitions[-1], started_ns=0, ended_ns=2_000_000_000, client=health)
+    assert checks.disturbed(timed, noise_threshold=0.02) is expected

@@ -101,7 +101,10 @@ def test_the_header_names_the_experiment_and_the_truth(facts: RunFacts) -> None:
 TOO_SHALLOW = [{"kind": "baseline", "name": "baseline"}, {"kind": "adaptive", "name": "adaptive", "num_steps": 3}]
 
 
-def test_a_launch_that_fails_is_stored_with_its_cause_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_launch_that_fails_is_stored_with_its_cause_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["kit.pipeline.preview"], "_check_contract", lambda *arguments: None)
     source = write_spec(tmp_path, arms=TOO_SHALLOW, load={"concurrency": [1], "waves": 1, "min_requests": 1})
     run_spec(source, out=tmp_path / "run.duckdb", selection=Selection(), watcher=Progress())
     launches = {launch.arm: launch for launch in read_run(tmp_path / "run.duckdb").launches}
@@ -156,3 +159,12 @@ def _children(pid: int) -> list[int]:
             if parent == pid:
                 found.append(int(entry.name))
     return found
+
+
+def test_a_pass_that_the_host_disturbed_is_kept_and_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kit.pipeline.measure.disturbed", lambda repetition, *, noise_threshold: True)
+    source = write_spec(tmp_path, load={"concurrency": [1], "waves": 1, "min_requests": 2})
+    run_spec(source, out=tmp_path / "run.duckdb", selection=Selection(arms=("baseline",)), watcher=Progress())
+    facts = read_run(tmp_path / "run.duckdb")
+    assert [r.phase for r in facts.repetitions] == [Phase.WARMUP, Phase.DISTURBED, Phase.DISTURBED, Phase.TIMED]
+    assert len({request.rid for request in facts.requests}) == len(facts.requests)
