@@ -17,6 +17,9 @@ _SECRET_WORDS = ("api_key", "password", "secret", "authorization", "hf_token", "
 # Importing torch alone takes longer.
 _FASTEST_START_S = 1.0
 
+# A spec may name a model as kit:NAME (kit/models); the server then has some folder NAME.
+_NAMED = "kit:"
+
 
 def effective_config(server_info: Mapping[str, Any]) -> dict[str, Any]:
     """What the server really runs with: `internal_states[0]` wins over the top level, which is what was asked for."""
@@ -28,7 +31,10 @@ def effective_config(server_info: Mapping[str, Any]) -> dict[str, Any]:
 def identity_problem(server_info: Mapping[str, Any], spec: Spec, arm: Arm) -> str | None:
     """Why the server that answers cannot be the one launched for `arm`; None when it can."""
     found = effective_config(server_info)
-    expected: dict[str, Any] = {"model_path": spec.models.target.path, "speculative_algorithm": None}
+    target = spec.models.target.path
+    if target.startswith(_NAMED) and str(found.get("model_path")).endswith(f"/{target.removeprefix(_NAMED)}"):
+        found["model_path"] = target
+    expected: dict[str, Any] = {"model_path": target, "speculative_algorithm": None}
     if not isinstance(arm, BaselineArm):
         expected |= {"speculative_algorithm": "EAGLE3", "speculative_eagle_topk": _topk(arm)}
     # Only a fixed depth stays what it was at launch.

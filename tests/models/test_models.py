@@ -11,6 +11,7 @@ import pytest
 
 from kit.errors import PrerequisiteError, SpecError
 from kit.models import CATALOGUE, Model, Package, fetch, located, model_folder
+from kit.sglang import identity_problem
 from kit.spec import load_spec
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -145,3 +146,11 @@ def test_a_misspelt_model_is_an_error_of_the_spec() -> None:
     wrong = spec.model_copy(update={"models": spec.models.model_copy(update={"target": target})})
     with pytest.raises(SpecError, match="kit:smollm3 is not a model of the kit; there are smollm2-135m"):
         located(wrong)
+
+
+def test_a_server_with_the_folder_of_a_named_model_is_the_one_that_was_launched(tmp_path: Path) -> None:
+    spec = load_spec(SPECS / "cpu_quick.yaml")
+    info = {"model_path": f"{tmp_path}/smollm2-135m", "speculative_algorithm": None}
+    assert identity_problem(info, spec, spec.arm("baseline")) is None
+    other = identity_problem(info | {"model_path": f"{tmp_path}/smollm2-360m"}, spec, spec.arm("baseline"))
+    assert other is not None and "smollm2-360m' instead of 'kit:smollm2-135m'" in other
