@@ -180,3 +180,16 @@ def test_ranks_come_from_the_runtime_context_where_the_scheduler_has_none(
     monkeypatch.setitem(sys.modules, context.__name__, context)
     monkeypatch.setattr(sys.modules["sglang.srt"], "runtime_context", context, raising=False)
     assert served(traced, scheduler, [traced.batch.Req("a")]).header.ranks["tp_rank"] == 0
+
+
+def test_settings_are_resolved_by_sglang_where_it_has_a_method_for_that(traced: Toy) -> None:
+    class Struct:
+        __slots__ = ()
+
+        def resolved_dict(self) -> dict[str, object]:
+            return {"speculative_num_steps": 5, "api_key": "secret", "other": object()}
+
+    scheduler = traced.scheduler.Scheduler()
+    scheduler.server_args = Struct()
+    header = served(traced, scheduler, [traced.batch.Req("a")]).header
+    assert header.server_args == {"speculative_num_steps": 5}

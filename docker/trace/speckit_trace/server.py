@@ -41,7 +41,7 @@ def writes(scheduler: Any) -> bool:
 
 def server_facts(scheduler: Any) -> dict[str, Any]:
     """The header's part about the server: version, ranks, forward modes, settings and their digest."""
-    settings = {k: v for k, v in vars(scheduler.server_args).items() if k not in _SECRETS}
+    settings = _settings(scheduler.server_args)
     return {
         "sglang": getattr(sys.modules.get("sglang"), "__version__", None),
         "python": ".".join(map(str, sys.version_info[:3])),
@@ -50,6 +50,13 @@ def server_facts(scheduler: Any) -> dict[str, Any]:
         "server_args_sha256": _digest(settings),
         "server_args": {name: _plain(settings[name]) for name in _SHOWN if name in settings},
     }
+
+
+def _settings(server_args: Any) -> dict[str, Any]:
+    """Every setting as it is in force at the start: attributes up to 0.5.15, resolved by a method from 0.5.21."""
+    resolved = getattr(server_args, "resolved_dict", None)
+    settings = vars(server_args) if resolved is None else resolved()
+    return {name: value for name, value in settings.items() if name not in _SECRETS}
 
 
 def _digest(settings: dict[str, Any]) -> str:
