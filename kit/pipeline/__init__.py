@@ -9,7 +9,7 @@ from pathlib import Path
 from kit import __version__
 from kit.importers.capture import import_capture
 from kit.models import located
-from kit.pipeline.measure import Experiment, Watcher, measure
+from kit.pipeline.experiment import Experiment, Watcher, measure
 from kit.pipeline.preview import Preview, preview
 from kit.pipeline.run_files import newest_run, run_files
 from kit.pipeline.truth import simulated_truth
