@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -15,13 +16,16 @@ import uvicorn
 
 from kit.contract import load
 from kit.errors import SpecError
-from kit.standin.flags import parse_arguments
-from kit.standin.info import VERSION
+from kit.standin.deaths import die, fail_launch
+from kit.standin.faults import parse_faults
+from kit.standin.flags import asked_version, parse_arguments
 from kit.standin.intake import Intake
-from kit.standin.journal import LOG, banner, configure, die
+from kit.standin.journal import LOG, banner, configure
 from kit.standin.precise import precise_loop
-from kit.standin.server import Launch, application
-from kit.standin.settings import LogitsBufferTooSmall, Settings, resolve
+from kit.standin.running import Launch
+from kit.standin.sabotage import sabotage_flags, sabotage_settings, sabotage_world
+from kit.standin.server import application
+from kit.standin.settings import LogitsBufferTooSmall, resolve
 from kit.standin.trace import TraceFile
 from kit.standin.world import load_world
 
@@ -30,21 +34,29 @@ def main(argv: Sequence[str]) -> int:
     """Serve until SIGTERM; returns the exit status. What SGLang does not start with ends as it does there."""
     signal.signal(signal.SIGTERM, _leave)
     configure()
-    contract = load(VERSION)
-    flags = parse_arguments(argv, contract=contract)
     try:
-        world = load_world(flags.world)
-        settings = resolve(flags, contract=contract)
+        _serve(_launch(argv))
     except SpecError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except LogitsBufferTooSmall as error:
         die(f"AssertionError: {error}")
-        raise
-    banner(settings)
-    intake = Intake(world, settings=settings, contract=contract)
-    _serve(Launch(world, settings, intake, flags.launch_seed, _trace(settings)))
     return 0
+
+
+def _launch(argv: Sequence[str]) -> Launch:
+    """The launch that the command line asks for, logged as far as SGLang logs it, unless it dies on the way."""
+    contract = load(asked_version(argv))
+    flags = parse_arguments(argv, contract=contract)
+    faults = parse_faults(flags.fault)
+    world = sabotage_world(load_world(flags.world), faults)
+    settings = sabotage_settings(resolve(sabotage_flags(flags, faults), contract=contract), faults)
+    banner(settings)
+    if faults.launch_failure is not None:
+        fail_launch(faults.launch_failure, settings)
+    intake = Intake(world, settings=settings, contract=contract, leftover=faults.leftover_cache)
+    launch = Launch(world, settings, intake, flags.launch_seed, None, faults)
+    return launch if faults.drop_trace else replace(launch, trace=_trace(launch))
 
 
 def _serve(launch: Launch) -> None:
@@ -64,9 +76,9 @@ def _serve(launch: Launch) -> None:
         runner.run(uvicorn.Server(config).serve())
 
 
-def _trace(settings: Settings) -> TraceFile | None:
+def _trace(launch: Launch) -> TraceFile | None:
     folder = os.environ.get("SPECKIT_TRACE_DIR")
-    return TraceFile(Path(folder), largest_graph=settings.largest_graph) if folder else None
+    return TraceFile(Path(folder), largest_graph=launch.largest_graph) if folder else None
 
 
 def _leave(signum: int, frame: FrameType | None) -> None:

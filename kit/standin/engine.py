@@ -4,30 +4,26 @@ Each `step` runs one iteration that was composed while the one before it was sti
 as in SGLang: a finished request takes part in one more decode iteration (a ghost row, discarded but paid for and
 fed to the adaptive average), a request that arrives during iteration n joins n + 2 at the earliest, and a change
 of K acts one launch late. Prefill goes first and makes the first token; a round's last drafts are never cut.
+
+When the KV pool cannot hold the next round, requests are retracted: they queue again, keep their output, and the
+prefill that brings them back makes one token more.
 """
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from kit.standin.adaptive import AdaptiveController, Rung, Switch
-from kit.standin.text import Text
+from kit.standin.iteration import Iteration, Kind, Row
+from kit.standin.request import Request
 from kit.standin.world import World
 from kit.units import Seconds, Tokens
 
-__all__ = ["Engine", "Iteration", "Kind", "Limits", "Request", "Row", "Speculation"]
-
-
-class Kind(StrEnum):
-    """What an iteration computes."""
-
-    PREFILL = "prefill"
-    DECODE = "decode"
+__all__ = ["Engine", "Limits", "Speculation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,83 +42,17 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the scheduler admits at once."""
+    """What the scheduler admits at once.
+
+    A request is admitted if the pool holds it and all that run, each with `share` of the tokens left to it; below 1
+    that is a bet, and lost bets are retracted. `queued_requests` is how many may wait, None for any number.
+    """
 
     running_requests: int = 48
     prefill_tokens: Tokens = 16_384
     pool_tokens: Tokens = 3_000_000
-
-
-@dataclass(slots=True, eq=False)
-class Request:
-    """One request and its progress. `stop_at` is the position of the token that ends it, None without one."""
-
-    rid: str
-    prompt_tokens: Tokens
-    text: Text
-    max_new_tokens: Tokens
-    stop_at: int | None = None
-    cached_tokens: Tokens = 0
-    produced: Tokens = 0
-    histogram: list[int] = field(default_factory=list)
-    finish: dict[str, Any] | None = None
-    abort: str | None = None
-
-    @property
-    def reserved_tokens(self) -> Tokens:
-        """Tokens of the KV pool that it may come to need."""
-        return self.prompt_tokens + self.max_new_tokens
-
-    def count_round(self, accepted: int) -> None:
-        """Add a verify round to the histogram, which grows on demand."""
-        self.histogram.extend([0] * (accepted + 1 - len(self.histogram)))
-        self.histogram[accepted] += 1
-
-    def extend(self, count: Tokens) -> None:
-        """Take up to `count` further tokens and finish if they end it. The length limit is looked at first."""
-        total = self.produced + count
-        if self.abort is not None:
-            self.produced = min(total, self.max_new_tokens)
-            self.finish = {"type": "abort", "message": self.abort, "status_code": None, "err_type": None}
-        elif total >= self.max_new_tokens:
-            self.produced = self.max_new_tokens
-            self.finish = {"type": "length", "length": self.max_new_tokens}
-        elif self.stop_at is not None and self.stop_at < total:
-            self.produced = self.stop_at + 1
-            self.finish = {"type": "stop", "matched": self.text.tokens[self.stop_at]}
-        else:
-            self.produced = total
-
-
-class Row(NamedTuple):
-    """One request in one iteration; `before` counts its output tokens; `accepted` is None without speculation."""
-
-    request: Request
-    before: Tokens
-    accepted: int | None
-    ghost: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """What one step did.
-
-    `draft_tokens` were verified a row (K + 1 in a chain), None in a prefill and without speculation. `running` and
-    `waiting` count the requests beside it when it was launched; those of a prefill are in neither.
-    """
-
-    kind: Kind
-    duration_s: Seconds
-    draft_tokens: int | None
-    rows: tuple[Row, ...]
-    running: int
-    waiting: int
-    switches: tuple[Switch, ...] = ()
-
-    @property
-    def finished(self) -> tuple[Request, ...]:
-        """Requests that ended in this iteration."""
-        return tuple(row.request for row in self.rows if row.request.finish is not None and not row.ghost)
+    share: float = 1.0
+    queued_requests: int | None = None
 
 
 class _Plan(NamedTuple):
@@ -135,14 +65,24 @@ class _Plan(NamedTuple):
 
 
 class Engine:
-    """The scheduler of one launch. `launch_seed` None removes all noise from the durations."""
+    """The scheduler of one launch. `launch_seed` None removes all noise from the durations.
+
+    With `foresees_length`, as in 0.5.23, a request that the iteration under way must end by length leaves no ghost.
+    """
 
     def __init__(
-        self, world: World, *, speculation: Speculation | None, limits: Limits, launch_seed: int | None
+        self,
+        world: World,
+        *,
+        speculation: Speculation | None,
+        limits: Limits,
+        launch_seed: int | None,
+        foresees_length: bool = False,
     ) -> None:
         self._world = world
         self._speculation = speculation
         self._limits = limits
+        self._foresees_length = foresees_length
         self._controller = (
             AdaptiveController(speculation.ladder, launch_steps=speculation.steps)
             if speculation and speculation.ladder
@@ -185,11 +125,15 @@ class Engine:
     @property
     def used_tokens(self) -> Tokens:
         """Tokens in the KV pool."""
-        return sum(request.prompt_tokens + request.produced for request in self._running)
+        return sum(request.used_tokens for request in self._running)
 
     def submit(self, request: Request) -> None:
-        """Queue a request."""
-        self._waiting.append(request)
+        """Queue a request, or reject it when the queue is full."""
+        limit = self._limits.queued_requests
+        if limit is not None and len(self._waiting) >= limit:
+            request.reject("The request queue is full.", status_code=503, err_type=None)
+        else:
+            self._waiting.append(request)
 
     def abort(self, prefix: str) -> tuple[Request, ...]:
         """Abort every request whose rid begins with `prefix`; returns those that waited and have ended at once.
@@ -199,7 +143,7 @@ class Engine:
         waited = tuple(request for request in self._waiting if request.rid.startswith(prefix))
         for request in waited:
             self._waiting.remove(request)
-            request.finish = {"type": "abort", "message": "Abort in waiting queue"}
+            request.reject("Abort in waiting queue")
         for request in self._running:
             if request.rid.startswith(prefix):
                 request.abort = "Aborted by AbortReq."
@@ -210,52 +154,98 @@ class Engine:
 
         The launch does not know yet what this iteration returns, only what the earlier ones did.
         """
-        plan = self._plan or self._launch()
+        plan = self._plan or self._launch(beside=None)
         if plan is None:
             return None
-        rows = tuple(self._row(request, plan) for request in plan.requests)
         # Requests of a prefill can decode in the next launch; those that finish here are only found out later.
         if plan.kind is Kind.PREFILL:
             self._running.extend(plan.requests)
-        self._plan = self._launch()
+        duration_s = self._duration(plan)
+        self._plan = self._launch(beside=plan)
+        rows = tuple(self._row(request, plan) for request in plan.requests)
         switches = self._process(plan, rows)
         return Iteration(
             kind=plan.kind,
-            duration_s=self._duration(plan),
+            duration_s=duration_s,
             draft_tokens=plan.draft_tokens,
             rows=rows,
             running=plan.running,
             waiting=plan.waiting,
             switches=switches,
+            retracted=self._retracted,
         )
 
-    def _launch(self) -> _Plan | None:
+    def _launch(self, *, beside: _Plan | None) -> _Plan | None:
+        """Compose the next iteration `beside` the one whose results are still out."""
+        self._retracted: tuple[Request, ...] = ()
         admitted = self._admit()
-        running, waiting = len(self._running), len(self._waiting)
         if admitted:
-            return _Plan(Kind.PREFILL, admitted, running, waiting)
-        if not self._running:
+            return _Plan(Kind.PREFILL, admitted, len(self._running), len(self._waiting))
+        self._retracted = tuple(self._retract(beside))
+        requests = self._decodable(beside)
+        if not requests:
             return None
         if self._controller is not None:
-            self.depth = self._controller.depth(len(self._running))
-        return _Plan(Kind.DECODE, tuple(self._running), running, waiting, self.depth, self.draft_tokens)
+            self.depth = self._controller.depth(len(requests))
+        running, waiting = len(self._running), len(self._waiting)
+        return _Plan(Kind.DECODE, requests, running, waiting, self.depth, self.draft_tokens)
+
+    def _decodable(self, beside: _Plan | None) -> tuple[Request, ...]:
+        """What decodes next: all that run, but for those that are foreseen to have finished by then."""
+        if not self._foresees_length or beside is None:
+            return tuple(self._running)
+        return tuple(
+            request
+            for request in self._running
+            if request not in beside.requests or request.produced + 1 < request.max_new_tokens
+        )
 
     def _admit(self) -> tuple[Request, ...]:
         """Waiting requests, in order of arrival, that fit into the batch, the prefill and the pool."""
         admitted: list[Request] = []
-        free = self._limits.pool_tokens - sum(request.reserved_tokens for request in self._running)
+        free = self._limits.pool_tokens - sum(self._reserved(request) for request in self._running)
         budget = self._limits.prefill_tokens
         while self._waiting and len(self._running) + len(admitted) < self._limits.running_requests:
             head = self._waiting[0]
-            free -= head.reserved_tokens
-            budget -= head.prompt_tokens - head.cached_tokens
+            free -= self._reserved(head)
+            budget -= head.used_tokens - head.cached_tokens
             if free < 0 or (budget < 0 and admitted):
                 break
+            head.retracted = False
             admitted.append(self._waiting.popleft())
         return tuple(admitted)
 
+    def _reserved(self, request: Request) -> Tokens:
+        return request.reserved_tokens(self._limits.share)
+
+    def _retract(self, beside: _Plan | None) -> Iterator[Request]:
+        """Send requests back to the queue until the rounds under way of all others fit into the pool."""
+        width = self.draft_tokens or 1
+        while sum(request.next_round_tokens(width) for request in self._running) > self._limits.pool_tokens:
+            victim = self._victim(beside)
+            if victim is None:
+                return
+            victim.retracted = True
+            victim.retractions += 1
+            self._running.remove(victim)
+            self._waiting.append(victim)
+            yield victim
+
+    def _victim(self, beside: _Plan | None) -> Request | None:
+        """The newest where the server speculates, else the one with the shortest output; never the last one.
+
+        Nor one whose prefill is still out: its token would be lost.
+        """
+        fresh = beside.requests if beside is not None and beside.kind is Kind.PREFILL else ()
+        candidates = [request for request in self._running if request not in fresh]
+        if len(self._running) < 2 or not candidates:
+            return None
+        if self._speculation is not None:
+            return candidates[-1]
+        return min(reversed(candidates), key=lambda request: (request.produced, -request.prompt_tokens))
+
     def _row(self, request: Request, plan: _Plan) -> Row:
-        ghost = request.finish is not None
+        ghost = request.finish is not None or request.retracted
         if plan.depth is None:
             return Row(request, request.produced, None, ghost)
         accepted = request.text.accepted(request.produced, depth=plan.depth)
@@ -276,7 +266,7 @@ class Engine:
 
     def _duration(self, plan: _Plan) -> Seconds:
         if plan.kind is Kind.PREFILL:
-            fresh = sum(request.prompt_tokens - request.cached_tokens for request in plan.requests)
+            fresh = sum(request.used_tokens - request.cached_tokens for request in plan.requests)
             exact = self._world.cost.prefill_s(fresh)
         else:
             exact = self._world.cost.decode_s(len(plan.requests), depth=plan.depth, draft_tokens=plan.draft_tokens or 1)

@@ -1,7 +1,8 @@
-"""What a server says about itself: `/server_info` and `/model_info` with the shape of 0.5.15."""
+"""What a server says about itself: `/server_info` and `/model_info` with the shape of their version."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from kit.standin.journal import Journal
@@ -9,29 +10,34 @@ from kit.standin.scheduler import Scheduler
 from kit.standin.settings import Settings
 from kit.standin.trace import TraceFile
 
-__all__ = ["VERSION", "model_info", "server_info"]
+__all__ = ["loads", "model_info", "server_info"]
 
-VERSION = "0.5.15.post1"
+# What versions add to `/server_info` beside their arguments, and to `/model_info`.
+_STARTUP_TIME = {"load_weight": 0.5, "kv_cache_allocation": 0.6, "scheduler_e2e": 6.5, "tokenizer_e2e": 9.5}
+_NO_EMBEDDING = {"family": "none", "task": "none", "execution": "none", "attention": "none", "enabled": False}
 
 
 def server_info(
     settings: Settings, *, scheduler: Scheduler, journal: Journal, trace: TraceFile | None, ready: bool
 ) -> dict[str, Any]:
     """Launch values at the top, values in force in `internal_states[0]`."""
-    return settings.arguments | {
+    info = settings.arguments | {
         "status": "ready" if ready else "starting",
         "max_total_num_tokens": settings.limits.pool_tokens,
         "max_req_input_len": settings.longest_request - 5,
         "internal_states": [_internal_state(settings, scheduler, journal, trace)],
-        "version": VERSION,
+        "version": settings.dialect.version,
         "kv_events": None,
     }
+    if settings.dialect.newer:
+        info |= {"frontend": "python", "launch_command": " ".join(sys.argv[1:]), "startup_time": _STARTUP_TIME}
+    return info
 
 
 def model_info(settings: Settings) -> dict[str, Any]:
     """The model as SGLang describes it."""
     arguments = settings.arguments
-    return {
+    info = {
         "model_path": arguments["model_path"],
         "tokenizer_path": arguments["tokenizer_path"],
         "is_generation": True,
@@ -42,6 +48,37 @@ def model_info(settings: Settings) -> dict[str, Any]:
         "model_type": "llama",
         "architectures": ["LlamaForCausalLM"],
     }
+    if settings.dialect.newer:
+        shown = ("served_model_name", "load_format", "reasoning_parser", "disaggregation_mode")
+        info |= {name: arguments[name] for name in shown}
+        info |= {"tool_call_parser": arguments["tool_call_parser"], "embedding": _NO_EMBEDDING}
+    return info
+
+
+def loads(settings: Settings, scheduler: Scheduler, journal: Journal) -> dict[str, Any]:
+    """One entry of `/v1/loads`."""
+    engine, pool = scheduler.engine, settings.limits.pool_tokens
+    memory = {"weight_gb": 0.27, "kv_cache_gb": round(pool * 2.15e-5, 2), "graph_gb": 0.18, "token_capacity": pool}
+    load: dict[str, Any] = {
+        "dp_rank": 0,
+        "num_running_reqs": engine.running,
+        "num_waiting_reqs": engine.waiting,
+        "num_waiting_uncached_tokens": 0,
+        "num_used_tokens": engine.used_tokens,
+        "num_total_tokens": engine.used_tokens,
+        "max_total_num_tokens": pool,
+        "max_running_requests": settings.limits.running_requests,
+        "token_usage": engine.used_tokens / pool,
+        "gen_throughput": journal.throughput,
+        "cache_hit_rate": 0.0,
+        "utilization": 0.0,
+        "memory": memory,
+        "queues": {"waiting": engine.waiting, "grammar": 0, "paused": 0, "retracted": 0},
+    }
+    if settings.speculation is not None:
+        length = journal.accept_length or 0.0
+        load["speculative"] = {"accept_length": length, "accept_rate": 0.0}
+    return load
 
 
 def _internal_state(

@@ -1,7 +1,8 @@
-"""What `/generate` takes: the body's types, the sampling parameters, the context check; refused as SGLang refuses."""
+"""What `/generate` takes: the body's types, single and batched; the context check; refused as SGLang refuses."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -10,15 +11,16 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict
 
 from kit.contract import Contract
-from kit.standin.engine import Request
+from kit.standin.request import Request
+from kit.standin.sampling import read_sampling, unknown_or_mistyped
 from kit.standin.settings import Settings
 from kit.standin.text import EOS, tokenize
 from kit.standin.world import World
 from kit.units import Tokens
 
-__all__ = ["Body", "Intake", "Sampling"]
+__all__ = ["Body", "Intake"]
 
-_UNSIMULATED = ("ebnf", "json_schema", "logit_bias", "regex", "stop", "stop_regex", "structural_tag")
+Parameters = dict[str, Any]
 
 
 class Body(BaseModel):
@@ -26,100 +28,108 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    rid: str | None = None
-    text: str | None = None
-    input_ids: list[int] | None = None
-    sampling_params: dict[str, Any] | None = None
+    rid: str | list[str] | None = None
+    text: str | list[str] | None = None
+    input_ids: list[int] | list[list[int]] | None = None
+    sampling_params: Parameters | list[Parameters] | None = None
     stream: bool = False
-    return_logprob: bool = False
+    return_logprob: bool | list[bool] = False
+
+    @property
+    def batched(self) -> bool:
+        """Whether the answer is a list."""
+        return isinstance(self.text, list) or _nested(self.input_ids) or self.samples > 1
+
+    @property
+    def samples(self) -> int:
+        """`n`: answers to each prompt."""
+        first = next(iter(self.parameters), {})
+        return int(first.get("n") or 1)
+
+    @property
+    def parameters(self) -> list[Parameters]:
+        """All the sampling parameters in it."""
+        if isinstance(self.sampling_params, list):
+            return self.sampling_params
+        return [] if self.sampling_params is None else [self.sampling_params]
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
-    """The sampling parameters that shape an answer here."""
+class _Part:
+    """One prompt (token ids) of a body."""
 
-    max_new_tokens: Tokens = 128
-    temperature: float = 1.0
-    top_p: float = 1.0
-    ignore_eos: bool = False
-    stop_token_ids: tuple[int, ...] = ()
+    rid: str
+    prompt: tuple[int, ...]
+    parameters: Parameters
 
 
 class Intake:
-    """Turns bodies into requests of one launch."""
+    """Turns bodies into requests of one launch. With `leftover`, the radix cache is on and holds every prompt."""
 
-    def __init__(self, world: World, *, settings: Settings, contract: Contract) -> None:
+    def __init__(self, world: World, *, settings: Settings, contract: Contract, leftover: bool = False) -> None:
         self._world = world
         self._settings = settings
-        self._known = contract.sampling_keys | frozenset(contract.rules.internal)
+        self._contract = contract
+        self._leftover = leftover
         self._samples = count(1)
         self._seen: set[tuple[int, ...]] = set()
 
-    def request(self, body: Body) -> Request:
-        """The request in `body`.
+    def refusal(self, body: Body) -> str | None:
+        """Why a strict version does not even begin with a body; None when it does, and always in other versions."""
+        if not self._settings.dialect.strict:
+            return None
+        reasons = (unknown_or_mistyped(parameters, self._contract) for parameters in body.parameters)
+        return next(filter(None, reasons), None)
+
+    def requests(self, body: Body) -> list[Request]:
+        """The requests in `body`.
 
         Raises ValueError where SGLang answers 400 and TypeError where it answers 500.
         """
-        prompt = self._prompt(body)
-        sampling = self._sampling(body.sampling_params or {})
-        self._check_context(len(prompt), sampling.max_new_tokens)
-        # What the pool cannot hold is cut off without a word, as in SGLang.
-        limit = min(sampling.max_new_tokens, self._settings.longest_request - len(prompt) - 1)
-        length = limit + max(self._settings.largest_draft_tokens, 1) + 1
-        text = self._world.answer(
-            prompt,
-            length=length,
-            speculates=self._settings.speculation is not None,
-            sample=0 if sampling.temperature < 1e-6 else next(self._samples),
-        )
-        ends = frozenset() if sampling.ignore_eos else frozenset({EOS, *sampling.stop_token_ids})
-        return Request(
-            rid=body.rid or uuid4().hex,
-            prompt_tokens=len(prompt),
-            text=text,
-            max_new_tokens=limit,
-            stop_at=text.first(ends),
-            cached_tokens=self._cached(prompt),
-        )
+        if body.return_logprob:
+            raise ValueError("the stand-in has no log probabilities; leave return_logprob out")
+        return [self._request(part) for part in _parts(body)]
+
+    def request(self, body: Body) -> Request:
+        """The only request in `body`; raises as `requests` does."""
+        (request,) = self.requests(body)
+        return request
 
     def flush(self) -> None:
         """Forget the prompts that the radix cache holds."""
         self._seen.clear()
 
-    def _prompt(self, body: Body) -> tuple[int, ...]:
-        if body.return_logprob:
-            raise ValueError("the stand-in has no log probabilities; leave return_logprob out")
-        if body.input_ids is not None:
-            if not body.input_ids:
-                raise ValueError("input_ids cannot be empty.")
-            return tuple(body.input_ids)
-        if body.text is None:
-            raise ValueError("Either text, input_ids or input_embeds should be provided.")
-        if not body.text:
-            raise ValueError("texts cannot be empty and tokenizer must be initialized")
-        return tokenize(body.text)
-
-    def _sampling(self, given: dict[str, Any]) -> Sampling:
-        for key in given:
-            if key not in self._known:
-                raise TypeError(f"Unexpected keyword argument '{key}'")
-        if given.get("n", 1) != 1:
-            raise ValueError("the stand-in answers once per request; leave n at 1")
-        for key in _UNSIMULATED:
-            if given.get(key):
-                raise ValueError(f"the stand-in does not simulate {key}; leave it out")
-        sampling = Sampling(
-            max_new_tokens=_or_default(given.get("max_new_tokens"), 128),
-            temperature=_or_default(given.get("temperature"), 1.0),
-            top_p=_or_default(given.get("top_p"), 1.0),
-            ignore_eos=bool(given.get("ignore_eos")),
-            stop_token_ids=tuple(given.get("stop_token_ids") or ()),
+    def _request(self, part: _Part) -> Request:
+        prompt, settings = part.prompt, self._settings
+        sampling = read_sampling(part.parameters, self._contract)
+        self._check_context(len(prompt), part.parameters.get("max_new_tokens"))
+        # What context and pool cannot hold is cut off without a word, as in SGLang.
+        limit = min(sampling.max_new_tokens, settings.longest_request - len(prompt) - 1)
+        text = self._world.answer(
+            prompt,
+            length=limit + max(settings.largest_draft_tokens, 1) + 1,
+            speculates=settings.speculation is not None,
+            sample=0 if sampling.temperature < 1e-6 else next(self._samples),
         )
-        _verify(sampling)
-        return sampling
+        stop_at, matched = sampling.end(text, eos=EOS)
+        return Request(
+            rid=part.rid,
+            prompt_tokens=len(prompt),
+            text=text,
+            max_new_tokens=limit,
+            stop_at=stop_at,
+            matched=matched,
+            trims=not sampling.no_stop_trim,
+            stop_first=settings.dialect.stop_first,
+            runs_to_limit=sampling.ignore_eos,
+            cached_tokens=self._cached(prompt),
+        )
 
-    def _check_context(self, prompt_tokens: Tokens, max_new_tokens: Tokens) -> None:
-        """The draft slots that a speculating server reserves count as part of the prompt."""
+    def _check_context(self, prompt_tokens: Tokens, max_new_tokens: Tokens | None) -> None:
+        """The draft slots that a speculating server reserves count as part of the prompt.
+
+        Only a number of new tokens that the request states is checked; the default is cut.
+        """
         length, asked = self._settings.context_length, prompt_tokens + self._settings.reserved_tokens
         if asked >= length:
             raise ValueError(f"The input ({asked} tokens) is longer than the model's context length ({length} tokens).")
@@ -128,7 +138,7 @@ class Intake:
                 f"Input length ({prompt_tokens} tokens) exceeds the maximum allowed length ({longest} tokens)."
                 " Use a shorter input or enable --allow-auto-truncate."
             )
-        if asked + max_new_tokens >= length:
+        if max_new_tokens is not None and asked + max_new_tokens > length:
             raise ValueError(
                 f"Requested token count exceeds the model's maximum context length of {length} tokens. You requested"
                 f" a total of {asked + max_new_tokens} tokens: {asked} tokens from the input messages and"
@@ -138,6 +148,8 @@ class Intake:
 
     def _cached(self, prompt: tuple[int, ...]) -> Tokens:
         """Prefix-cache hit. Only whole prompts are remembered, and the last token is always computed."""
+        if self._leftover:
+            return len(prompt) - 1
         if self._settings.arguments["disable_radix_cache"]:
             return 0
         hit = len(prompt) - 1 if prompt in self._seen else 0
@@ -145,15 +157,50 @@ class Intake:
         return hit
 
 
-def _or_default(value: Any, default: Any) -> Any:
-    return default if value is None else value
+def _parts(body: Body) -> Iterator[_Part]:
+    """The prompts of a body with their ids and parameters; with n above 1 SGLang replaces the ids."""
+    prompts = list(_prompts(body))
+    parameters = body.parameters
+    if not isinstance(body.sampling_params, list):
+        parameters = (parameters or [{}]) * len(prompts)
+    if len(parameters) != len(prompts):
+        raise ValueError(f"The number of sampling_params ({len(parameters)}) does not match {len(prompts)} prompts.")
+    for rid, prompt, given in zip(_rids(body, len(prompts)), prompts, parameters, strict=True):
+        if body.samples == 1:
+            yield _Part(rid, prompt, given)
+        else:
+            yield from (_Part(uuid4().hex, prompt, given) for _ in range(body.samples))
 
 
-def _verify(sampling: Sampling) -> None:
-    """Value checks in SGLang's words; a value that cannot be compared raises TypeError, there as here."""
-    if sampling.temperature < 0.0:
-        raise ValueError(f"temperature must be a non-negative finite number, got {sampling.temperature}.")
-    if not 0.0 < sampling.top_p <= 1.0:
-        raise ValueError(f"top_p must be in (0, 1], got {sampling.top_p}.")
-    if sampling.max_new_tokens < 0:
-        raise ValueError(f"max_new_tokens must be at least 0, got {sampling.max_new_tokens}.")
+def _prompts(body: Body) -> Iterator[tuple[int, ...]]:
+    """Token ids win over text, though an empty text is refused with them too."""
+    if body.input_ids is not None:
+        if not body.input_ids:
+            raise ValueError("input_ids cannot be empty.")
+        nested: Any = body.input_ids if _nested(body.input_ids) else [body.input_ids]
+        yield from map(tuple, nested)
+    elif body.text is None:
+        raise ValueError("Either text, input_ids or input_embeds should be provided.")
+    elif not body.text:
+        raise ValueError("texts cannot be empty and tokenizer must be initialized")
+    else:
+        yield from map(tokenize, [body.text] if isinstance(body.text, str) else body.text)
+
+
+def _rids(body: Body, prompts: int) -> list[str]:
+    match body.rid:
+        case None:
+            return [uuid4().hex for _ in range(prompts)]
+        case str(rid) if isinstance(body.text, list) or _nested(body.input_ids):
+            return [f"{rid}_{number}" for number in range(prompts)]
+        case str(rid):
+            return [rid]
+    if len(body.rid) != prompts:
+        raise ValueError("The number of rids must be the same as the batch size.")
+    if len(set(body.rid)) != prompts:
+        raise ValueError(f"Duplicate request IDs detected within the request: {body.rid}")
+    return body.rid
+
+
+def _nested(input_ids: list[int] | list[list[int]] | None) -> bool:
+    return bool(input_ids) and isinstance((input_ids or [0])[0], list)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
 
-from kit.standin.engine import Engine, Iteration, Kind
+from kit.standin.engine import Engine
+from kit.standin.iteration import Iteration, Kind
 from kit.standin.settings import Settings
 from kit.units import Seconds, Tokens
 
-__all__ = ["LOG", "Journal", "banner", "configure", "die"]
+__all__ = ["LOG", "Journal", "banner", "configure"]
 
 LOG = logging.getLogger("sglang")
 _FORMAT = "[%(asctime)s] %(message)s"
@@ -27,13 +26,6 @@ def configure() -> None:
         logger.handlers[:] = [access]
         logger.propagate = False
         logger.setLevel(logging.INFO)
-
-
-def die(reason: str) -> None:
-    """End as SGLang does: the scheduler dies of an exception, and its parent kills the whole tree and itself."""
-    LOG.error("Scheduler hit an exception: Traceback (most recent call last):\n%s\n", reason)
-    LOG.error("Received sigquit from a child process. It usually means the child failed.")
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def banner(settings: Settings) -> None:
@@ -102,6 +94,12 @@ class Journal:
 
     def record(self, iteration: Iteration, *, engine: Engine, now_s: Seconds) -> None:
         """Count one iteration and log what is due."""
+        if iteration.retracted:
+            gained = sum(request.used_tokens for request in iteration.retracted)
+            LOG.warning(
+                "KV cache pool is full. Retract requests. #retracted_reqs: %d, #new_tokens_gained: %d",
+                *(len(iteration.retracted), gained),
+            )
         if iteration.kind is Kind.PREFILL:
             self._prefill(iteration)
             return

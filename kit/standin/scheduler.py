@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from kit.standin.engine import Engine, Iteration, Request
-from kit.standin.journal import Journal, die
+from kit.standin.deaths import die
+from kit.standin.engine import Engine
+from kit.standin.iteration import Iteration
+from kit.standin.journal import Journal
+from kit.standin.request import Request
 from kit.standin.trace import TraceFile
 from kit.units import Seconds, Tokens
 
@@ -27,13 +30,14 @@ class Encode(Protocol):
 class Stream:
     """The output of one request as far as its iterations have ended. One reader waits for it."""
 
-    __slots__ = ("_encode", "_news", "_prepared", "_read", "finished_s", "request", "started_s", "tokens")
+    __slots__ = ("_encode", "_news", "_prepared", "_read", "delivered", "finished_s", "request", "started_s", "tokens")
 
     def __init__(self, request: Request, *, started_s: Seconds, encode: Encode | None) -> None:
         self.request = request
         self.started_s = started_s
         self.finished_s: Seconds | None = None
         self.tokens: Tokens = 0
+        self.delivered = False
         self._read: Tokens = 0
         self._news: asyncio.Future[None] | None = None
         self._encode = encode
@@ -66,11 +70,12 @@ class Stream:
             self._news.set_result(None)
 
     async def chunk(self) -> bytes:
-        """Everything since the last chunk, as soon as there is something."""
+        """Everything since the last chunk, as soon as there is something; `delivered` once that was the end."""
         if self._encode is None:
             raise RuntimeError(f"request {self.request.rid} is not streamed; await its end")
         since = self._read
         await self._more()
+        self.delivered = self.finished_s is not None
         prepared, self._prepared = self._prepared, None
         return prepared or self._encode(self.request, since=since, until=self.tokens, latency_s=self.latency_s)
 
@@ -87,13 +92,14 @@ class Stream:
 
 
 class Scheduler:
-    """The task that runs one engine in real time."""
+    """The task that runs one engine in real time. A host with a `lag_s` ends every iteration that much late."""
 
-    def __init__(self, engine: Engine, *, trace: TraceFile | None, journal: Journal) -> None:
+    def __init__(self, engine: Engine, *, trace: TraceFile | None, journal: Journal, lag_s: Seconds = 0.0) -> None:
         self.engine = engine
         self.iterations = 0
         self.late = 0
         self._computing = False
+        self._lag_s = lag_s
         self._trace = trace
         self._journal = journal
         self._streams: dict[str, Stream] = {}
@@ -111,6 +117,8 @@ class Scheduler:
             raise ValueError(f"Duplicate request ID detected: {request.rid}")
         stream = self._streams[request.rid] = Stream(request, started_s=self._loop.time(), encode=encode)
         self.engine.submit(request)
+        if request.finish is not None:
+            self._publish(request, now_s=self._loop.time())
         self._work.set()
         return stream
 
@@ -144,7 +152,7 @@ class Scheduler:
             for row in iteration.rows:
                 if not row.ghost:
                     self._streams[row.request.rid].prepare(ready_s=deadline_s)
-            await asyncio.sleep(max(0.0, deadline_s - self._loop.time()))
+            await asyncio.sleep(max(0.0, deadline_s - self._loop.time()) + self._lag_s)
             self._end(iteration, deadline_s)
             self._computing = False
             # The tokens leave before the next iteration is composed.

@@ -9,6 +9,7 @@ from typing import Any
 
 from kit.contract import Contract
 from kit.standin.adaptive import candidates
+from kit.standin.dialect import Dialect
 from kit.standin.engine import Limits, Speculation
 from kit.standin.speculative import speculation
 from kit.units import Tokens
@@ -41,6 +42,7 @@ class LogitsBufferTooSmall(Exception):
 class Settings:
     """The resolved launch. `arguments` is what `/server_info` reports at its top level."""
 
+    dialect: Dialect
     arguments: dict[str, Any]
     speculation: Speculation | None
     limits: Limits
@@ -92,9 +94,11 @@ def resolve(flags: argparse.Namespace, *, contract: Contract) -> Settings:
         running_requests=arguments["max_running_requests"],
         prefill_tokens=max(arguments["chunked_prefill_size"], 0) or arguments["max_prefill_tokens"],
         pool_tokens=arguments["max_total_tokens"] or (_POOL_BESIDE_A_DRAFT if speculates else _POOL),
+        queued_requests=arguments["max_queued_requests"],
     )
-    settings = Settings(arguments, speculates, limits, warnings)
-    _check_logits_buffer(settings)
+    settings = Settings(Dialect.of(contract), arguments, speculates, limits, warnings)
+    if settings.dialect.buffer_by_launch:
+        _check_logits_buffer(settings)
     return settings
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from zlib import crc32
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from kit.units import Tokens
 
-__all__ = ["BOS", "EOS", "FIRST_WORD", "VOCABULARY", "Floats", "Text", "detokenize", "tokenize", "uniforms"]
+__all__ = ["BOS", "EOS", "FIRST_WORD", "VOCABULARY", "Floats", "Text", "detokenize", "tokenize", "uniforms", "words"]
 
 BOS, EOS, FIRST_WORD = 1, 2, 3
 VOCABULARY = 49_152
@@ -59,9 +60,9 @@ class Text:
             runs = self._runs[depth if self.shift else 0] = self._run_lengths(depth)
         return min(runs[start], depth)
 
-    def first(self, ids: frozenset[int]) -> int | None:
-        """Position of the first token that is one of `ids`; None when there is none."""
-        return next((position for position, token in enumerate(self.tokens) if token in ids), None)
+    def first(self, ids: frozenset[int], *, after: Tokens = 0) -> int | None:
+        """Position of the first token that is one of `ids`, behind `after` others; None when there is none."""
+        return next((at for at, token in enumerate(self.tokens) if token in ids and at >= after), None)
 
     def _run_lengths(self, depth: int) -> list[int]:
         """Length of the run of accepted positions that begins at each position; the end counts as refused."""
@@ -80,7 +81,12 @@ def tokenize(text: str) -> tuple[int, ...]:
 
 def detokenize(ids: list[int]) -> str:
     """A pronounceable word for every id; the special tokens have no text."""
-    return "".join(map(_word, ids))
+    return "".join(words(ids))
+
+
+def words(ids: list[int]) -> Iterator[str]:
+    """The text of each id by itself."""
+    return map(_word, ids)
 
 
 @lru_cache(maxsize=VOCABULARY)

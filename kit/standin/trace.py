@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from kit.standin.engine import Iteration, Kind
+from kit.standin.iteration import Iteration, Kind
 from kit.units import Seconds
 
 __all__ = ["TraceFile"]

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kit.standin.engine import Engine, Limits, Request, Speculation
+from kit.standin.engine import Engine, Limits, Speculation
+from kit.standin.request import Request
 from kit.standin.text import EOS, Text
 from kit.standin.world import World
 from kit.units import Seconds, Tokens, TokensPerSecond

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.standin.engine import Engine, Iteration, Kind, Limits, Request, Speculation
+from kit.standin.engine import Engine, Limits, Speculation
+from kit.standin.iteration import Iteration, Kind
+from kit.standin.request import Request
 from kit.standin.world import load_world
 from tests.standin.worlds import LADDER, engine, play, request
 
@@ -115,6 +117,80 @@ def test_the_length_limit_is_looked_at_before_the_end_of_sequence() -> None:
     asked.extend(4)
     assert asked.finish == {"type": "length", "length": limit}
     assert asked.text.tokens[asked.produced - 2] == 2
+
+
+def test_a_server_that_looks_for_the_end_first_stops_there_unless_it_is_past_the_limit() -> None:
+    text = WORLD.answer((7, 5), length=100, speculates=True)
+    end = text.first(frozenset({2})) or 0
+    for limit, finish in ((end + 2, "stop"), (end + 1, "stop"), (end, "length")):
+        asked = Request(
+            rid="x",
+            prompt_tokens=2,
+            text=text,
+            max_new_tokens=limit,
+            stop_at=end,
+            stop_first=True,
+            produced=end - 1,
+        )
+        asked.extend(4)
+        assert (asked.finish or {})["type"] == finish
+        assert asked.produced == min(end + 1, limit)
+
+
+@pytest.mark.parametrize("arm", [None, Speculation.chain(3)])
+def test_a_full_pool_sends_requests_back_to_the_queue_and_their_books_still_balance(arm: Speculation | None) -> None:
+    bold = Engine(WORLD, speculation=arm, limits=Limits(8, pool_tokens=120, share=0.0), launch_seed=None)
+    requests = [request(WORLD, n, tokens=40) for n in range(6)]
+    iterations = play(bold, *requests)
+    assert [r.text.tokens[: r.produced] for r in requests] == [
+        WORLD.answer((7, n), length=40, speculates=False).tokens for n in range(6)
+    ]
+    assert sum(r.retractions for r in requests) == sum(len(it.retracted) for it in iterations) > 0
+    for each in requests:
+        rows = [row for it in iterations for row in it.rows if row.request is each and not row.ghost]
+        overshoot = 1 + each.retractions + sum((j + 1) * h for j, h in enumerate(each.histogram)) - each.produced
+        assert len(rows) == 1 + each.retractions + sum(each.histogram) if arm else len(rows) == each.produced
+        assert arm is None or 0 <= overshoot <= 3
+
+
+def test_the_newest_is_retracted_where_the_server_speculates_and_else_the_shortest_output() -> None:
+    victims = []
+    for arm in (None, Speculation.chain(3)):
+        bold = Engine(WORLD, speculation=arm, limits=Limits(8, pool_tokens=60, share=0.0), launch_seed=None)
+        old, new = request(WORLD, 0, tokens=40), request(WORLD, 1, tokens=40)
+        old.produced, new.produced = 4, 8
+        iterations = play(bold, old, new)
+        victims.append(next(it.retracted[0] for it in iterations if it.retracted))
+    assert [victim.rid for victim in victims] == ["r000", "r001"]
+
+
+def test_without_a_bet_on_shorter_answers_nothing_is_retracted() -> None:
+    careful = Engine(WORLD, speculation=Speculation.chain(3), limits=Limits(8, pool_tokens=120), launch_seed=None)
+    requests = [request(WORLD, n, tokens=40) for n in range(6)]
+    play(careful, *requests)
+    assert [r.retractions for r in requests] == [0] * 6
+
+
+def test_a_full_queue_rejects_what_comes() -> None:
+    short = Engine(WORLD, speculation=None, limits=Limits(1, queued_requests=1), launch_seed=None)
+    first, second = request(WORLD, 0, tokens=4), request(WORLD, 1, tokens=4)
+    short.submit(first)
+    short.submit(second)
+    assert (first.finish, second.ended_in_queue) == (None, True)
+    assert (second.finish or {})["status_code"] == 503
+
+
+@pytest.mark.parametrize("arm", [None, Speculation.chain(3)])
+def test_a_server_that_foresees_the_length_limit_leaves_a_ghost_only_for_other_ends(arm: Speculation | None) -> None:
+    def ghosts(*, tokens: int, ignore_eos: bool) -> int:
+        launch = Engine(WORLD, speculation=arm, limits=Limits(), launch_seed=None, foresees_length=True)
+        asked = request(WORLD, 5, tokens=tokens, ignore_eos=ignore_eos)
+        return sum(row.ghost for it in play(launch, asked) for row in it.rows)
+
+    assert ghosts(tokens=1, ignore_eos=True) == 0
+    assert ghosts(tokens=100, ignore_eos=False) == 1
+    # Without speculation every token is foreseen; a round of several may end sooner than the next token would.
+    assert arm is not None or ghosts(tokens=9, ignore_eos=True) == 0
 
 
 def test_aborting_a_prefix_ends_waiting_requests_at_once_and_running_ones_after_a_forward() -> None:

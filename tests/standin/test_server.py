@@ -170,7 +170,6 @@ def test_an_unknown_key_beside_the_sampling_parameters_is_ignored(chain: Server)
         ),
         ({"text": "a", "sampling_params": {"top_p": 2}}, "top_p must be in (0, 1], got 2."),
         ({"text": "a", "sampling_params": {"max_new_tokens": -1}}, "max_new_tokens must be at least 0, got -1."),
-        ({"text": "a", "sampling_params": {"n": 2}}, "n at 1"),
         ({"text": "a", "sampling_params": {"regex": "a+"}}, "regex"),
     ],
 )
@@ -196,16 +195,21 @@ def test_a_body_of_the_wrong_type_is_a_400_of_another_shape(chain: Server, conte
 
 
 def test_reserved_draft_slots_count_against_the_context(chain: Server, baseline: Server) -> None:
-    """512 tokens of context: 500 of prompt and 8 of output fit without speculation, not beside 4 draft slots."""
-    body = {"input_ids": [9] * 500, "sampling_params": {"temperature": 0, "max_new_tokens": 8, "ignore_eos": True}}
+    """512 tokens of context: 500 of prompt and 9 of output fit without speculation, not beside 4 draft slots."""
+    body = {"input_ids": [9] * 500, "sampling_params": {"temperature": 0, "max_new_tokens": 9, "ignore_eos": True}}
     assert baseline[0].post("/generate", json=body).status_code == 200
     refused = chain[0].post("/generate", json=body)
     assert refused.status_code == 400
-    assert "You requested a total of 512 tokens: 504 tokens from the input" in refused.json()["error"]["message"]
+    assert "You requested a total of 513 tokens: 504 tokens from the input" in refused.json()["error"]["message"]
     too_long = chain[0].post("/generate", json={"input_ids": [9] * 508})
     assert too_long.json()["error"]["message"] == (
         "The input (512 tokens) is longer than the model's context length (512 tokens)."
     )
+
+
+def test_what_the_context_cannot_hold_of_the_default_length_is_cut_without_a_word(chain: Server) -> None:
+    answer = generate(chain[0], input_ids=[9] * 500, sampling_params={"temperature": 0, "ignore_eos": True})
+    assert answer["meta_info"]["finish_reason"] == {"type": "length", "length": 512 - 1 - 500 - 1}
 
 
 def test_a_rid_in_flight_is_refused_and_a_used_one_is_not(chain: Server) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from kit.contract import load
 from kit.standin.adaptive import Rung, parse_ladder
-from kit.standin.engine import Engine, Iteration, Limits, Request, Speculation
+from kit.standin.engine import Engine, Limits, Speculation
+from kit.standin.iteration import Iteration
+from kit.standin.request import Request
 from kit.standin.world import World
 
 __all__ = ["LADDER", "engine", "play", "request"]
