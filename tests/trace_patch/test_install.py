@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from speckit_trace import plugin, targets
 
+from kit.importers.trace import read_recording
 from tests.trace_patch import PLUGIN
 from tests.trace_patch.conftest import TOY, Toy
 from tests.trace_patch.worlds import served, status
@@ -168,6 +169,17 @@ def test_only_the_first_rank_writes(traced: Toy) -> None:
     scheduler.run_event_loop()
     assert list(traced.directory.iterdir()) == []
     assert status(scheduler)["enabled"] is False
+
+
+def test_every_data_parallel_replica_writes_into_a_folder_of_its_own(traced: Toy) -> None:
+    scheduler = traced.scheduler.Scheduler()
+    scheduler.ps.dp_rank = 3
+    scheduler.get_init_info()
+    scheduler.waiting_queue = [traced.batch.Req("a")]
+    scheduler.run_event_loop()
+    recording = read_recording(traced.directory / "dp3")
+    assert (recording.header.ranks["dp_rank"], recording.lost) == (3, 0)
+    assert [path.name for path in traced.directory.iterdir()] == ["dp3"]
 
 
 def test_ranks_come_from_the_runtime_context_where_the_scheduler_has_none(

@@ -60,7 +60,10 @@ class Tracer:
             return
         try:
             facts = {**self.proof.facts(), **server_facts(scheduler)}
-            self.recorder = self.sink = Recorder(self.directory, facts)
+            replica = facts["ranks"]["dp_rank"]
+            folder = self.directory if replica is None else self.directory / f"dp{replica}"
+            folder.mkdir(exist_ok=True)
+            self.recorder = self.sink = Recorder(folder, facts)
         except Exception as error:  # an exception would be logged as the scheduler's own; this is a refusal
             raise SystemExit(f"speckit_trace: cannot start a trace in {self.directory}: {error}") from error
         self.recorder.event("start", iteration=scheduler.forward_ct)
