@@ -86,12 +86,22 @@ def not_measured(evidence: Evidence, speed: Speed, outputs: LosslessnessSection)
     """What a reader may look for in vain, each with its reason."""
     return tuple(
         (
+            *_of_arms(evidence),
             *_of_cells(evidence.analysis),
             *_of_speed(evidence.spec, speed),
             *_of_gates(evidence.analysis),
             *_of_outputs(outputs),
         )
     )
+
+
+def _of_arms(evidence: Evidence) -> Iterator[NotMeasured]:
+    """Arms without a single cell; the first failure of a launch is the reason."""
+    for arm in evidence.spec.arms:
+        if not any(cell.arm == arm.name for cell in evidence.analysis.cells):
+            failures = [launch.failure for launch in evidence.facts.launches if launch.arm == arm.name]
+            reason = next(filter(None, failures), "none of its launches gave a cell")
+            yield NotMeasured(f"arm {arm.name}", reason)
 
 
 def _of_cells(analysis: Analysis) -> Iterator[NotMeasured]:

@@ -139,8 +139,9 @@ def _sentence(sweep: ArmSweep, crossing: CrossoverResult) -> str:
         case SweepWord.EAGLE3_WINS_UP_TO:
             return f"{arm} is faster than {baseline} at low concurrency and slower at high; {_turning(crossing)}."
         case SweepWord.INCONCLUSIVE:
-            levels = ", ".join(str(level) for level in sweep.undecided) or "the pattern of levels"
-            return f"{arm} against {baseline} is undecided at concurrency {levels}."
+            levels = ", ".join(str(level) for level in sweep.undecided)
+            where = f"at concurrency {levels}" if levels else "as a whole: the levels, tested together, show no pattern"
+            return f"{arm} against {baseline} is undecided {where}."
 
 
 def _turning(crossing: CrossoverResult) -> str:
