@@ -86,7 +86,7 @@ def _acceptance(index: Index, accounts: Accounts, arm: Arm, concurrency: int, ce
         depth=depth,
         topk=topk_of(arm),
         requests=int(used.sum()),
-        dropped=int((mine & table.ok & ~accounts.whole).sum()),
+        dropped=int(_broken(index, accounts, mine).sum()),
         dropped_reasons=_dropped(index, accounts, mine),
         rounds=curve.rounds,
         convention=detect_convention(zip(excess.tolist(), [depth] * len(excess), strict=True)),
@@ -143,9 +143,15 @@ def _kept(index: Index, accounts: Accounts, mine: Bools) -> JoinedRounds:
     return rounds.where(keep)
 
 
+def _broken(index: Index, accounts: Accounts, mine: Bools) -> Bools:
+    """Chosen answers that cannot be used; one that ended in prefill owes no histogram."""
+    table = index.requests
+    return mine & table.ok & ~accounts.whole & (table.has_hist | (table.completion > 1))
+
+
 def _dropped(index: Index, accounts: Accounts, mine: Bools) -> tuple[str, ...]:
     table = index.requests
-    bad = mine & table.ok & ~accounts.whole
+    bad = _broken(index, accounts, mine)
     counted = bad & table.has_hist
     rounds = table.hist.sum(axis=1) == table.verify_rounds
     drafts = (table.correct_drafts < 0) | (table.hist @ np.arange(table.hist.shape[1]) == table.correct_drafts)

@@ -37,7 +37,7 @@ def _of_cell(index: Index, cell: int, mine: npt.NDArray[np.bool_], iterations: I
         retractions=_total(table.retractions[used]),
         verify_rounds=int(hist.sum()),
         accepted_drafts=int(hist @ np.arange(len(hist))),
-        drafting=int((used & table.has_hist).sum()),
+        drafting=int((used & (table.verify_rounds > 0)).sum()),
         continued=int((used & (table.completion > 1)).sum()),
         iterations=len(iterations),
         eager_iterations=int((~trace.cuda_graph[iterations]).sum()),

@@ -91,7 +91,7 @@ class Reconciliation:
 class CellEvidence:
     """What server and trace say about the timed requests of one cell, for the checks.
 
-    Counts are None where the server reported none. `drafting` is the number of requests that came with a histogram,
+    Counts are None where the server reported none. `drafting` is the number of requests that count a verify round,
     of the `continued` ones that had more than the token of prefill. Iterations are those that served a timed request.
     """
 

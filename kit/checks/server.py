@@ -10,7 +10,7 @@ from kit.checks.evidence import Evidence, about_arm, about_launch
 from kit.checks.results import Code, Doubt, Severity
 from kit.diagnosis import Cause, diagnose
 from kit.records import Launch, LaunchStatus, Origin
-from kit.sglang import effective_config, identity_problem, leftover_problem
+from kit.sglang import added_counts, draft_counts, effective_config, identity_problem, leftover_problem
 from kit.spec import AdaptiveArm, BaselineArm
 
 __all__ = ["adaptive_in_force", "launch_failed", "unfair_flags", "wrong_server"]
@@ -61,13 +61,23 @@ def _wrong_answers(evidence: Evidence) -> Iterator[Doubt]:
         drafting, continued = sum(c.drafting for c in counts), sum(c.continued for c in counts)
         baseline = isinstance(evidence.arm(launch), BaselineArm)
         if baseline and drafting:
-            message = f"{drafting} answers of the baseline count verify rounds: the server speculates"
+            message = f"{drafting} answers of the baseline count verify rounds{_pace(evidence, launch)}"
         elif not baseline and continued and not drafting:
             message = f"no answer of {launch.arm} counts a verify round: the server does not speculate"
         else:
             continue
         hint = "compare the launch command with what the server says it was started with"
         yield about_launch(launch, Code.WRONG_SERVER, Severity.INVALID, message, hint)
+
+
+def _pace(evidence: Evidence, launch: Launch) -> str:
+    """Tokens a round that a server tells which should have none, and what follows."""
+    cells = {cell.cell for cell in evidence.facts.cells if cell.launch == launch.launch}
+    mine = {rep.repetition for rep in evidence.facts.repetitions if rep.cell in cells}
+    answers = (one.meta_info or {} for one in evidence.facts.requests if one.repetition in mine)
+    counts = added_counts(map(draft_counts, answers))
+    pace = f", {counts.tokens_a_round:.2f} tokens each" if counts else ""
+    return f"{pace}: the server speculates"
 
 
 def unfair_flags(evidence: Evidence) -> Iterator[Doubt]:

@@ -44,13 +44,19 @@ class Contract:
     endpoints: Mapping[str, tuple[str, ...]]
     hooks: Mapping[str, Hook]
     plugin_group: str
-    adaptive_ladder: Mapping[str, Mapping[str, object]]
+    adaptive_ladder: Mapping[str, Mapping[str, Any]]
     facts: Mapping[str, object]
 
     @property
     def sampling_keys(self) -> frozenset[str]:
         """Keys a client may send in `sampling_params`."""
         return frozenset(self.rules.sampling)
+
+    @property
+    def ladder(self) -> tuple[int, ...]:
+        """Draft lengths of the adaptive controller's own ladder, over all batch sizes, ascending."""
+        slots = self.adaptive_ladder.values()
+        return tuple(sorted({steps for slot in slots for steps in slot["candidate_steps"]}))
 
     def flag(self, name: str) -> Flag | None:
         """The option of that spelling, with its dashes; None when this version has none."""

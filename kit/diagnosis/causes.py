@@ -165,7 +165,7 @@ REMEDIES: dict[Cause, Remedy] = {
     Cause.ADAPTIVE_BUFFER: Remedy(
         "engine bug: CUDA-graph buffer sized for the launch depth, not for the largest adaptive depth",
         "launch at the largest candidate (--speculative-num-steps), or use a smaller ladder and name the arm "
-        "after it; fixed in newer SGLang",
+        "after it; fixed in newer SGLang, so report it upstream with the build where it is not",
     ),
     Cause.SHAPE_MISMATCH: Remedy(
         "engine bug: a batch met a CUDA graph or buffer of another shape",

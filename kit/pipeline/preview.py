@@ -10,7 +10,7 @@ from kit.errors import SpecError
 from kit.load import Prompts, load_prompts
 from kit.plan import Plan, Selection, estimate_seconds, make_plan
 from kit.sglang import generate_payload, launch_flags
-from kit.spec import Spec, load_spec, prereg_hash, registered
+from kit.spec import AdaptiveArm, Spec, load_spec, prereg_hash, registered
 from kit.units import Seconds
 
 __all__ = ["Preview", "Timing", "preview"]
@@ -65,6 +65,12 @@ def preview(source: Path, selection: Selection | None = None) -> Preview:
 def _check_contract(spec: Spec, commands: dict[str, tuple[str, ...]], prompts: Prompts, source: Path) -> None:
     """Our own flags and request bodies against what the pinned SGLang accepts, before anything is launched."""
     known = contract.load(spec.engine.sglang)
+    for adaptive in (arm for arm in spec.arms if isinstance(arm, AdaptiveArm) and arm.candidates is None):
+        if adaptive.num_steps != max(known.ladder):
+            raise SpecError(
+                f"{source}: arm `{adaptive.name}`: num_steps {adaptive.num_steps} is not the largest of SGLang "
+                f"{spec.engine.sglang}'s own ladder {list(known.ladder)}: use {max(known.ladder)}, or state candidates"
+            )
     for arm, flags in commands.items():
         for problem in known.check_flags(flags):
             raise SpecError(f"{source}: arm `{arm}`: SGLang {spec.engine.sglang} would refuse to start: {problem}")

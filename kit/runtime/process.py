@@ -14,6 +14,7 @@ from kit.diagnosis import diagnose
 from kit.errors import ServerError
 from kit.records import Origin
 from kit.runtime.endpoint import Endpoint, Order, Server, is_ready
+from kit.runtime.owner import listens
 from kit.units import Seconds
 
 __all__ = ["LocalRuntime", "ProcessServer", "StandinRuntime"]
@@ -61,6 +62,11 @@ class ProcessServer:
                     f"the server was not ready after {limit:g} s: {self._cause(None)}; raise engine.startup_timeout_s"
                 )
             time.sleep(_POLL_S)
+        if listens(self._port, group=process.pid) is False:
+            raise ServerError(
+                f"another process listens on port {self._port}, so the answer there is not from this launch: "
+                f"{self._cause(process.poll())}"
+            )
 
     def _cause(self, code: int | None) -> str:
         found = diagnose(self.log_text(), exit_code=code)

@@ -94,7 +94,7 @@ def draft_counts(meta: Mapping[str, Any]) -> DraftCounts | None:
         verify_rounds=rounds,
         correct_drafts=_count(meta, _CORRECT_DRAFTS),
         proposed_drafts=_count(meta, _PROPOSED_DRAFTS),
-        histogram=_histogram(meta) if any(name in meta for name in _HISTOGRAM) else None,
+        histogram=_histogram(meta),
     )
 
 
@@ -170,9 +170,11 @@ def read_meta(meta: Mapping[str, Any], *, speculative: bool) -> Meta:
     completion = _count(meta, ("completion_tokens",))
     if completion is None:
         raise ContractViolation("meta_info.completion_tokens is missing")
-    rounds = _count(meta, ("spec_verify_ct",))
+    rounds, counts = _count(meta, ("spec_verify_ct",)), draft_counts(meta)
     if speculative and rounds is None and completion > 1 and finish["type"] != "abort":
         raise ContractViolation("meta_info.spec_verify_ct is missing although the server speculates")
+    if speculative and counts is not None and counts.histogram is None:
+        raise ContractViolation(f"none of {', '.join(_HISTOGRAM)} is in meta_info although spec_verify_ct is")
     return Meta(
         rid=str(meta.get("id", "")),
         finish_reason=str(finish["type"]),
@@ -182,8 +184,8 @@ def read_meta(meta: Mapping[str, Any], *, speculative: bool) -> Meta:
         cached_tokens=_count(meta, ("cached_tokens",)),
         retractions=_count(meta, ("num_retractions",)),
         verify_rounds=rounds,
-        correct_drafts=_count(meta, _CORRECT_DRAFTS) if rounds else None,
-        histogram=_histogram(meta) if rounds else None,
+        correct_drafts=counts.correct_drafts if counts else None,
+        histogram=counts.histogram if counts else None,
     )
 
 
@@ -198,10 +200,10 @@ def _count(meta: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     return None
 
 
-def _histogram(meta: Mapping[str, Any]) -> tuple[int, ...]:
+def _histogram(meta: Mapping[str, Any]) -> tuple[int, ...] | None:
     name = next((name for name in _HISTOGRAM if name in meta), None)
     if name is None:
-        raise ContractViolation(f"none of {', '.join(_HISTOGRAM)} is in meta_info although spec_verify_ct is")
+        return None
     values = meta[name]
     if not isinstance(values, list) or any(isinstance(v, bool) or not isinstance(v, int) or v < 0 for v in values):
         raise ContractViolation(f"meta_info.{name} is {values!r}, not a list of counts")

@@ -19,10 +19,14 @@ _TAKEN_FLAGS = frozenset(
         *(name.replace("_", "-") for name in Server.model_fields),
         *("cuda-graph-bs-decode", "disable-radix-cache", "dtype", "enforce-disable-flashinfer-allreduce-fusion"),
         *("incremental-streaming-output", "model-path", "quantization", "revision", "stream-interval", "tp", "tp-size"),
-        *("speculative-adaptive", "speculative-algorithm", "speculative-draft-model-path", "speculative-eagle-topk"),
+        *("speculative-adaptive", "speculative-adaptive-config", "speculative-algorithm"),
+        *("speculative-draft-model-path", "speculative-eagle-topk"),
         *("speculative-num-draft-tokens", "speculative-num-steps"),
     }
 )
+
+# SGLang switches its adaptive controller off beside them, and goes on at a fixed depth.
+_NO_ADAPTIVE = ("enable-dp-attention", "enable-multi-layer-eagle", "enable-pdmux", "enable-two-batch-overlap")
 
 # A spec is published and its hash is public, so a secret in it is lost.
 _SECRET = re.compile(r"(^|[-_])(key|token|secret|password)([-_]|$)", re.IGNORECASE)
@@ -108,6 +112,8 @@ def _arms(spec: Spec) -> Iterator[Fault]:
                 yield Fault(("arms", i, "topk"), f"{arm.topk} with pages above 1 does not run on {backend}")
         if isinstance(arm, AdaptiveArm):
             yield from _adaptive(arm, i)
+            yield from _switched_off(spec.server.extra_flags, ("server", "extra_flags"))
+            yield from _switched_off(arm.server.extra_flags, ("arms", i, "server", "extra_flags"))
         yield from _flags(arm.server.extra_flags, ("arms", i, "server", "extra_flags"))
 
 
@@ -123,6 +129,12 @@ def _adaptive(arm: AdaptiveArm, i: int) -> Iterator[Fault]:
     for slot in arm.candidates or {}:
         if not re.fullmatch("[1-9][0-9]*", slot):
             yield Fault(("arms", i, "candidates", slot), "not a batch size: use an integer in quotes")
+
+
+def _switched_off(flags: Mapping[str, object], path: tuple[str | int, ...]) -> Iterator[Fault]:
+    for name in _NO_ADAPTIVE:
+        if flags.get(name):
+            yield Fault((*path, name), "switches the adaptive controller off in silence: leave it out, or the arm")
 
 
 def _references(spec: Spec) -> Iterator[Fault]:
