@@ -12,9 +12,25 @@ from kit.standin.trace import TraceFile
 
 __all__ = ["loads", "model_info", "server_info"]
 
-# What versions add to `/server_info` beside their arguments, and to `/model_info`.
-_STARTUP_TIME = {"load_weight": 0.5, "kv_cache_allocation": 0.6, "scheduler_e2e": 6.5, "tokenizer_e2e": 9.5}
-_NO_EMBEDDING = {"family": "none", "task": "none", "execution": "none", "attention": "none", "enabled": False}
+# What later versions add to `/server_info` beside their arguments, and to `/model_info`.
+_PHASES = ("prefill", "decode", "target_verify", "draft_prefill", "draft_decode", "draft_extend")
+_STARTUP_TIME = {
+    "load_weight": 0.5,
+    "kv_cache_allocation": 0.6,
+    "scheduler_e2e": 6.5,
+    "cuda_graph": dict.fromkeys(_PHASES, 0.1),
+    "tokenizer_e2e": 9.5,
+}
+_NO_EMBEDDING: dict[str, Any] = {
+    **dict.fromkeys(("family", "task", "execution", "attention", "postprocessor"), "none"),
+    "pooling": "model_defined",
+    "tokenizer_special_tokens": "model_default",
+    "bcg_eligibility": "disabled",
+    **dict.fromkeys(("normalize", "supports_dimensions", "supports_token_embeddings", "supports_multimodal"), False),
+    **dict.fromkeys(("requires_embedding_flag", "auto_enable_embedding", "enabled"), False),
+    **dict.fromkeys(("safe_disable_kv_cache", "safe_disable_radix_cache", "safe_disable_chunked_prefill"), False),
+    "matryoshka_dimensions": [],
+}
 
 
 def server_info(
@@ -84,19 +100,32 @@ def loads(settings: Settings, scheduler: Scheduler, journal: Journal) -> dict[st
 def _internal_state(
     settings: Settings, scheduler: Scheduler, journal: Journal, trace: TraceFile | None
 ) -> dict[str, Any]:
-    pool = settings.limits.pool_tokens
     state = settings.arguments | {
         "effective_max_running_requests_per_dp": settings.limits.running_requests,
         "last_gen_throughput": journal.throughput,
-        "memory_usage": {"weight": 0.27, "kvcache": round(pool * 2.15e-5, 2), "token_capacity": pool, "graph": 0.18},
+        "memory_usage": _memory(settings),
         "standin": {"iterations": scheduler.iterations, "late": scheduler.late},
     }
+    if settings.dialect.newer:
+        graphs = settings.arguments["cuda_graph_config"]["decode"]["bs"]
+        state |= {"world_size": 1, "decode_cuda_graph_bs": graphs, "decode_cuda_graph_memory_gb": 0.18}
+        del state["custom_sigquit_handler"]
+    else:
+        state["max_speculative_num_draft_tokens"] = settings.largest_draft_tokens or None
     if settings.speculation is not None:
         state["speculative_num_steps"] = scheduler.engine.depth
         state["speculative_num_draft_tokens"] = scheduler.engine.draft_tokens
-        state["max_speculative_num_draft_tokens"] = settings.largest_draft_tokens
     if journal.accept_length is not None:
         state["avg_spec_accept_length"] = journal.accept_length
     if trace is not None:
         state["speckit_trace"] = trace.status()
     return state
+
+
+def _memory(settings: Settings) -> dict[str, Any]:
+    pool = settings.limits.pool_tokens
+    memory = {"weight": 0.27, "kvcache": round(pool * 2.15e-5, 2), "token_capacity": pool}
+    if settings.dialect.newer:
+        graph = dict.fromkeys(_PHASES, 0.03)
+        return memory | {"startup_available": 68.64, "token_capacity_swa": None, "graph": graph}
+    return memory | {"graph": 0.18}

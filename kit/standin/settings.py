@@ -20,9 +20,15 @@ __all__ = ["LogitsBufferTooSmall", "Settings", "resolve"]
 _POOL, _POOL_BESIDE_A_DRAFT = 3_227_882, 3_118_031
 _FINE_GRAPHS = (*range(1, 9), *range(10, 33, 2), *range(40, 65, 4), *range(72, 257, 8))
 _COARSE_GRAPHS = (1, 2, 4, 8, 12, *range(16, 257, 8))
+# Settings of graphs that nothing here depends on; the second line came with later versions.
+_GRAPHS = {"tc_compiler": "eager", "full_prefill_max_req": None}
+_NEWER_GRAPHS = dict.fromkeys(("full_prefill_prefix_chunk_tokens", "max_context_size", "max_seq_len"))
+_NO_PREFILL_GRAPHS = {"backend": "disabled", "max_bs": 8192, "bs": []}
 _COMPUTED = {
     "attention_backend": "triton",
     "chunked_prefill_size": 8192,
+    "custom_weight_loader": [],
+    "grammar_backend": "xgrammar",
     "context_length": 8192,
     "device": "cuda",
     "mem_fraction_static": 0.85,
@@ -89,20 +95,21 @@ def resolve(flags: argparse.Namespace, *, contract: Contract) -> Settings:
     arguments: dict[str, Any] = dict.fromkeys(sorted(contract.server_fields))
     arguments.update((field, value) for field, value in vars(flags).items() if field in contract.server_fields)
     speculates, warnings = speculation(arguments, contract=contract)
-    _fill_in(arguments, speculates=speculates is not None)
+    dialect = Dialect.of(contract)
+    _fill_in(arguments, speculates=speculates is not None, newer=dialect.newer)
     limits = Limits(
         running_requests=arguments["max_running_requests"],
         prefill_tokens=max(arguments["chunked_prefill_size"], 0) or arguments["max_prefill_tokens"],
         pool_tokens=arguments["max_total_tokens"] or (_POOL_BESIDE_A_DRAFT if speculates else _POOL),
         queued_requests=arguments["max_queued_requests"],
     )
-    settings = Settings(Dialect.of(contract), arguments, speculates, limits, warnings)
-    if settings.dialect.buffer_by_launch:
+    settings = Settings(dialect, arguments, speculates, limits, warnings)
+    if dialect.buffer_by_launch:
         _check_logits_buffer(settings)
     return settings
 
 
-def _fill_in(arguments: dict[str, Any], *, speculates: bool) -> None:
+def _fill_in(arguments: dict[str, Any], *, speculates: bool, newer: bool) -> None:
     """Defaults that SGLang computes at launch."""
     computed = _COMPUTED | {
         "tokenizer_path": arguments["model_path"],
@@ -111,7 +118,9 @@ def _fill_in(arguments: dict[str, Any], *, speculates: bool) -> None:
         "random_seed": random.SystemRandom().randrange(1 << 30),
     }
     arguments.update((field, value) for field, value in computed.items() if arguments[field] is None)
-    arguments["cuda_graph_config"] = {"decode": _decode_graphs(arguments, speculates=speculates)}
+    graphs = {"decode": _decode_graphs(arguments, speculates=speculates), "prefill": _NO_PREFILL_GRAPHS}
+    other = _GRAPHS | _NEWER_GRAPHS if newer else _GRAPHS
+    arguments["cuda_graph_config"] = {phase: settings | other for phase, settings in graphs.items()}
 
 
 def _decode_graphs(arguments: dict[str, Any], *, speculates: bool) -> dict[str, Any]:

@@ -43,7 +43,8 @@ def test_speculation_lowers_the_running_requests_and_refines_the_graphs_unless_t
 
 def test_given_graph_sizes_are_captured_as_far_as_requests_can_run() -> None:
     given = settings("--cuda-graph-bs-decode", "1", "8", "32", "--max-running-requests", "16")
-    assert given.arguments["cuda_graph_config"]["decode"] == {"backend": "full", "max_bs": 8, "bs": [1, 8]}
+    decode = given.arguments["cuda_graph_config"]["decode"]
+    assert (decode["backend"], decode["max_bs"], decode["bs"]) == ("full", 8, [1, 8])
     assert settings("--disable-cuda-graph").largest_graph == 0
 
 
