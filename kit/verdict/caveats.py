@@ -86,8 +86,8 @@ def not_measured(evidence: Evidence, speed: Speed, outputs: LosslessnessSection)
     """What a reader may look for in vain, each with its reason."""
     return tuple(
         (
-            *_of_arms(evidence),
             *_of_cells(evidence.analysis),
+            *_of_arms(evidence),
             *_of_speed(evidence.spec, speed),
             *_of_gates(evidence.analysis),
             *_of_outputs(outputs),
