@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 from kit.importers.trace import read_recording
@@ -102,9 +104,6 @@ def test_a_flush_obeys_first_and_leaves_a_mark(traced: Toy) -> None:
 
 
 def test_idling_lets_go_of_finished_requests(traced: Toy) -> None:
-    import gc
-    import weakref
-
     scheduler = traced.scheduler.Scheduler(overlap=False)
     scheduler.get_init_info()
     request = traced.batch.Req("a")

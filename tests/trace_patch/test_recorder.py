@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import resource
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -134,6 +136,24 @@ def test_what_does_not_fit_the_format_stops_the_recording_and_never_raises(tmp_p
     assert recording.lost == 2
     assert recording.faults == (f"the recording stopped: {writer.stopped}",)
     assert not recording.ended
+
+
+def test_counts_that_do_not_match_the_rows_stop_the_recording(tmp_path: Path) -> None:
+    writer = recorder(tmp_path)
+    decode(writer, 1, [Req("a"), Req("b")], [1])
+    assert writer.stopped == "ValueError: 1 accepted counts for 2 requests"
+    assert read_recording(tmp_path).lost == 1
+
+
+def test_a_stopped_recording_lets_go_of_requests(tmp_path: Path) -> None:
+    writer = recorder(tmp_path)
+    request = Req("a")
+    gone = weakref.ref(request)
+    decode(writer, 1, [request], [300])
+    assert writer.stopped is not None
+    del request
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_disk_that_fills_up_stops_the_recording_and_keeps_what_was_recorded(tmp_path: Path, full_disk: None) -> None:

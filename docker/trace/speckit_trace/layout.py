@@ -33,7 +33,7 @@ _PREFILL = struct.Struct("<IIII")
 _SWITCH = struct.Struct("<IIQBBBxId")
 
 ROW_BYTES = 8  # output tokens u32, request u16, accepted drafts u8, flags u8: four columns, in this order
-ITERATION_BYTES = ITERATION_HEAD.size + 4
+ITERATION_BYTES = ITERATION_HEAD.size + 4  # and the checksum
 
 NO_DRAFTS = 0xFFFF
 NO_DEPTH = 0xFF
@@ -51,6 +51,7 @@ FINISHED, RETRACTED, DECODING, CHUNK = 1, 2, 4, 8  # row flags
 RESIDUE = 0x2144DF1C
 
 CHECKSUM = struct.Struct("@I").pack
+CHECKSUM_BYTES = 4
 
 _WORDS_LIMIT = 1 << 24
 

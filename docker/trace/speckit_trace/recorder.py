@@ -19,7 +19,17 @@ from typing import Any
 from zlib import crc32
 
 from speckit_trace import layout
-from speckit_trace.layout import CHECKSUM, GRAPH_BIT, NO_DEPTH, NO_DRAFTS, RESIDUE, SATURATED, Switch, first_word
+from speckit_trace.layout import (
+    CHECKSUM,
+    CHECKSUM_BYTES,
+    GRAPH_BIT,
+    NO_DEPTH,
+    NO_DRAFTS,
+    RESIDUE,
+    SATURATED,
+    Switch,
+    first_word,
+)
 from speckit_trace.reading import part_of, reason_of, slot_of, state_of, wait_for_tokens
 from speckit_trace.stream import SEGMENT_BYTES, Stream
 
@@ -138,7 +148,7 @@ class Recorder:
             head = self._pack(self._first, *when, NO_DRAFTS, NO_DEPTH, mode, running, waiting, *self._lengths)
             self._commit(head, self._no_accepted, flags)
             if batch.extend_lens is not None:
-                self._put(layout.prefill_record(number, sum(batch.extend_lens), sum(batch.prefix_lens)))
+                self._put(layout.prefill_record(number, sum(batch.extend_lens), sum(batch.prefix_lens or ())))
         except Exception as error:  # see launched
             self._stop(error)
             self._drop()
@@ -207,6 +217,8 @@ class Recorder:
         if stream.position + self._size > stream.limit:
             self._turn(self._size)
         body = head + self._column + accepted + flags
+        if len(body) + CHECKSUM_BYTES != self._size:
+            raise ValueError(f"{len(accepted)} accepted counts for {len(self._reqs)} requests")
         stream.write(body + CHECKSUM(crc32(body, RESIDUE)))
         stream.position += self._size
         self.iterations += 1
@@ -228,9 +240,8 @@ class Recorder:
         # A copy, because SGLang extends the list of a running batch in place.
         self._reqs = reqs[:]
         rows = len(reqs)
-        self._size, self._first, self._pack, self._no_accepted, self._no_flags = self._layouts.get(
-            rows
-        ) or self._layout(rows)
+        made = self._layouts.get(rows) or self._layout(rows)
+        self._size, self._first, self._pack, self._no_accepted, self._no_flags = made
         entries = list(map(self._known.get, reqs))
         if not all(entries):
             self._introduce([req for req, entry in zip(reqs, entries, strict=True) if entry is None])
@@ -287,7 +298,8 @@ class Recorder:
     def _stop(self, error: Exception) -> None:
         self.stopped = reason_of(error)
         self.batch = None
-        self._reqs = []
+        self._reqs, self._outputs = [], ()
+        self._known.clear()
         self._launched.clear()
         with suppress(Exception):
             self.stream.put(_event("stop", reason=self.stopped))
