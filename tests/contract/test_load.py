@@ -40,6 +40,7 @@ def test_what_differs_between_versions_is_in_the_facts(
 ) -> None:
     contract = load(version)
     assert contract.adaptive_ladder["1"]["candidate_steps"] == ladder
+    assert contract.ladder == (0, *ladder)
     assert contract.facts["adaptive_logits_rows"] == {"sized_for": sized_for}
     finish_order = contract.facts["finish_order"]
     assert isinstance(finish_order, list) and finish_order[1] == order

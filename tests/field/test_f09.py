@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,6 @@ def test_a_file_of_ones_own_cannot_bypass_the_ladder_of_the_spec() -> None:
     assert "already follows from other fields" in refused({"kind": "adaptive", "name": "adaptive", "server": flags})
 
 
-def refused(arm: dict[str, object]) -> str:
+def refused(arm: Mapping[str, object]) -> str:
     """Why a spec with a baseline and this arm is refused."""
     return refusal(arms=[{"kind": "baseline", "name": "baseline"}, arm])

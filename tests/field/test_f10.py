@@ -140,8 +140,8 @@ def test_whatever_a_server_counts_consistently_is_accepted_under_any_names(histo
         ("spec_accepted_drafts", "spec_proposed_drafts", "spec_accept_histogram"),
         ("spec_accept_token_num", "spec_draft_token_num", "spec_accept_histogram"),
     ):
-        meta = {"completion_tokens": rounds + correct + 1, "spec_verify_ct": rounds}
-        meta |= dict(zip(names, (correct, proposed, histogram), strict=True))
+        meta: dict[str, Any] = {"completion_tokens": rounds + correct + 1, "spec_verify_ct": rounds}
+        meta[names[0]], meta[names[1]], meta[names[2]] = correct, proposed, histogram
         assert draft_counts(meta) == DraftCounts(rounds + correct + 1, rounds, correct, proposed, tuple(histogram))
         assert list(broken_counts(meta, drafts_a_round=len(histogram) - 1)) == []
         assert record_of(meta).histogram == tuple(histogram)

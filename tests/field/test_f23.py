@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +17,6 @@ from kit.diagnosis import Cause, diagnose
 from kit.errors import ServerError
 from kit.records import Launch, Origin, RunFacts
 from kit.runtime import Order, ProcessServer
-from kit.runtime.owner import listens
 from kit.sglang import identity_problem, leftover_problem
 from kit.verdict import Verdict, judge
 from tests.builders import build_run, build_spec, eagle3, edit_launches, edit_requests, shared_run
@@ -156,15 +154,3 @@ def test_an_answer_from_anothers_port_is_not_taken_for_the_launch(
         server.start()
     server.stop()
     assert f"another process listens on port {older_server}" in str(error.value)
-
-
-def test_a_listener_is_found_by_port_and_group() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        assert listens(port, group=_own_group()) is True
-        assert listens(port, group=0) is False
-    assert listens(port, group=_own_group()) is None
-
-
-def _own_group() -> int:
-    return int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[2])
