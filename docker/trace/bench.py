@@ -4,7 +4,9 @@
 
 Imitates what the hooks see: requests with as many attributes as SGLang's, which are prefilled, decode for
 some rounds and give way to others, and wrappers as deep as those of SGLang's hook registry. A cost is the
-difference between a run with hooks and the same run without; a prefill's is charged to the decode after it.
+difference between iterations with hooks and the same without, taken in turns in blocks of some hundred; a
+prefill's is charged to the decode after it. A run's figure is the median of its blocks' means, because on a
+shared host a block in which the process was suspended says nothing about the hooks.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from speckit_trace.targets import Proof
 from kit.importers.trace import read_trace
 
 RUNS = 5
-ITERATIONS = {1: 60_000, 32: 20_000, 256: 4_000}
+BLOCKS = 40
+BLOCK = {1: 1500, 32: 500, 256: 100}  # iterations
 ROUNDS_A_REQUEST = 128
 ATTRIBUTES = 134  # of SGLang 0.5.15's Req, all set in its constructor
 DRAFTS = 3
@@ -183,42 +186,60 @@ class Cost:
     rows_per_s: float
 
 
+@dataclass(frozen=True)
+class Block:
+    """Some iterations: nanoseconds of each, and CPU of the process a iteration."""
+
+    taken: list[int]
+    cpu_ns: float
+
+    @property
+    def mean_ns(self) -> float:
+        return statistics.fmean(self.taken)
+
+
+def blocks(scheduler: Scheduler) -> Iterator[Block]:
+    """Block after block of one long service."""
+    size = BLOCK[scheduler.batch_size]
+    served = iterations(scheduler, size * BLOCKS)
+    for _ in range(BLOCKS):
+        cpu = time.process_time_ns()
+        taken = [next(served) for _ in range(size)]
+        yield Block(taken, (time.process_time_ns() - cpu) / size)
+
+
 def measure(batch_size: int) -> Cost:
-    """Both ways one after the other, then the trace read back."""
-    count = ITERATIONS[batch_size]
+    """Both ways in turns, then the trace read back."""
     with tempfile.TemporaryDirectory() as folder:
-        directory = Path(folder)
-        traced = tracer(directory)
-        plain, plain_cpu = timed(Scheduler(batch_size), count)
-        scheduler = hooked(traced)(batch_size)
-        with_hooks, with_hooks_cpu = timed(scheduler, count)
-        recorder = traced.recorder
-        if recorder is None or recorder.stopped is not None or recorder.iterations != scheduler.forward_ct:
-            raise SystemExit(f"the recorder did not record: {traced.status()}")
-        recorder.end(iteration=scheduler.forward_ct)
-        size = sum(path.stat().st_size for path in directory.iterdir())
+        traced = tracer(Path(folder))
+        plain, scheduler = Scheduler(batch_size), hooked(traced)(batch_size)
+        pairs = list(zip(blocks(plain), blocks(scheduler), strict=True))
+        end(traced, scheduler)
+        size = sum(path.stat().st_size for path in Path(folder).iterdir())
         start = time.perf_counter()
-        rows = len(read_trace(directory, launch=0).rounds)
+        rows = len(read_trace(Path(folder), launch=0).rounds)
         elapsed = time.perf_counter() - start
-    usual = statistics.median(plain)
+    usual = statistics.median(ns for without, _ in pairs for ns in without.taken)
+    slowest = sorted(ns for _, with_hooks in pairs for ns in with_hooks.taken)
     return Cost(
-        us=(statistics.fmean(with_hooks) - statistics.fmean(plain)) / 1e3,
-        cpu_us=(with_hooks_cpu - plain_cpu) / count / 1e3,
-        p999_us=(sorted(with_hooks)[int(0.999 * count)] - usual) / 1e3,
+        us=statistics.median(b.mean_ns - a.mean_ns for a, b in pairs) / 1e3,
+        cpu_us=statistics.median(b.cpu_ns - a.cpu_ns for a, b in pairs) / 1e3,
+        p999_us=(slowest[int(0.999 * len(slowest))] - usual) / 1e3,
         bytes_per_row=size / rows,
         rows_per_s=rows / elapsed,
     )
 
 
-def timed(scheduler: Scheduler, count: int) -> tuple[list[int], int]:
-    """Nanoseconds of every iteration, and of CPU in all."""
-    cpu = time.process_time_ns()
-    taken = list(iterations(scheduler, count))
-    return taken, time.process_time_ns() - cpu
+def end(traced: Tracer, scheduler: Scheduler) -> None:
+    """End the recording, which must be complete."""
+    recorder = traced.recorder
+    if recorder is None or recorder.stopped is not None or recorder.iterations != scheduler.forward_ct:
+        raise SystemExit(f"the recorder did not record: {traced.status()}")
+    recorder.end(iteration=scheduler.forward_ct)
 
 
 def main() -> None:
-    costs = {size: [measure(size) for _ in range(RUNS)] for size in ITERATIONS}
+    costs = {size: [measure(size) for _ in range(RUNS)] for size in BLOCK}
 
     def median(batch_size: int, name: str) -> float:
         return float(statistics.median(getattr(cost, name) for cost in costs[batch_size]))
@@ -226,7 +247,7 @@ def main() -> None:
     print(
         json.dumps(
             {
-                **{f"us_per_iteration_b{size}": round(median(size, "us"), 2) for size in ITERATIONS},
+                **{f"us_per_iteration_b{size}": round(median(size, "us"), 2) for size in BLOCK},
                 "cpu_us_per_iteration_b32": round(median(32, "cpu_us"), 2),
                 "p999_us": round(median(32, "p999_us"), 1),
                 **{f"bytes_per_row_b{size}": round(median(size, "bytes_per_row"), 1) for size in (1, 32)},

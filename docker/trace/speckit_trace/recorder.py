@@ -7,14 +7,13 @@ iterations are counted as dropped, and the server goes on.
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from struct import Struct
-from time import monotonic_ns, time_ns
+from time import monotonic_ns
 from typing import Any
 from zlib import crc32
 
@@ -31,7 +30,7 @@ from speckit_trace.layout import (
     first_word,
 )
 from speckit_trace.reading import part_of, reason_of, slot_of, state_of, wait_for_tokens
-from speckit_trace.stream import SEGMENT_BYTES, Stream
+from speckit_trace.stream import SEGMENT_BYTES, Stream, event_record
 
 # Requests known beside those of two batches until the ones that left are forgotten.
 _KNOWN_EXTRA = 256
@@ -153,8 +152,6 @@ class Recorder:
             self._stop(error)
             self._drop()
 
-    # ---------------------------------------------------------------- rarely
-
     def switched(self, controller: Any, before: int, after: int) -> None:
         """Record that the adaptive controller put another depth in force, with the slot it decided in."""
         if self.stopped is not None:
@@ -173,7 +170,7 @@ class Recorder:
         if self.stopped is not None:
             return
         try:
-            self._put(_event(name, **details))
+            self._put(event_record(name, **details))
         except Exception as error:  # see launched
             self._stop(error)
 
@@ -192,7 +189,7 @@ class Recorder:
         self.stopped = "ended"
         self.forget()
         with suppress(Exception):
-            self.stream.put(_event("end", iterations=self.iterations, **details))
+            self.stream.put(event_record("end", iterations=self.iterations, **details))
             self.stream.close()
 
     # ---------------------------------------------------------------- reading and writing
@@ -239,8 +236,7 @@ class Recorder:
         """Prepare what changes only with the requests: the layout of their record and the column of their numbers."""
         # A copy, because SGLang extends the list of a running batch in place.
         self._reqs = reqs[:]
-        rows = len(reqs)
-        made = self._layouts.get(rows) or self._layout(rows)
+        made = self._layouts.get(len(reqs)) or self._layout(len(reqs))
         self._size, self._first, self._pack, self._no_accepted, self._no_flags = made
         entries = list(map(self._known.get, reqs))
         if not all(entries):
@@ -288,8 +284,6 @@ class Recorder:
         self._layouts[rows] = made
         return made
 
-    # ---------------------------------------------------------------- stopping
-
     def _drop(self) -> None:
         self.dropped += 1
         with suppress(Exception):
@@ -302,9 +296,4 @@ class Recorder:
         self._known.clear()
         self._launched.clear()
         with suppress(Exception):
-            self.stream.put(_event("stop", reason=self.stopped))
-
-
-def _event(name: str, **details: Any) -> bytes:
-    clocks = {"monotonic_ns": monotonic_ns(), "wall_ns": time_ns()}
-    return layout.text_record(layout.EVENT, json.dumps({"event": name, **clocks, **details}))
+            self.stream.put(event_record("stop", reason=self.stopped))

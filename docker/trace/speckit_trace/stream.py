@@ -76,3 +76,9 @@ class Stream:
         self.write(start)
         self.position, self.limit = len(start), size - _RESERVE
         return segment
+
+
+def event_record(name: str, **details: Any) -> bytes:
+    """Something about the recording itself, with both clocks."""
+    clocks = {"monotonic_ns": monotonic_ns(), "wall_ns": time_ns()}
+    return layout.text_record(layout.EVENT, json.dumps({"event": name, **clocks, **details}))
