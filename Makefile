@@ -10,7 +10,7 @@ SPEC ?= specs/quickstart.yaml
 LOCK_DATE := 2026-11-27T00:00:00Z
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --exclude-newer $(LOCK_DATE) pyproject.toml
 
-.PHONY: help setup run report test test-rest test-all check format schema lock lock-check
+.PHONY: help setup run cpu-engine bench-trace report test test-rest test-all check format schema lock lock-check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -29,6 +29,13 @@ $(STAMP): requirements-dev.lock pyproject.toml
 
 run: setup ## measure SPEC (default specs/quickstart.yaml) and render its verdict
 	$(BIN)/speckit run $(SPEC)
+
+cpu-engine: setup ## real SGLang on the CPU: its packages and a small target model, 2.2 GB
+	nice $(BIN)/python docker/sglang-cpu/install.py
+	$(BIN)/speckit models fetch smollm2-135m
+
+bench-trace: setup ## what the trace patch costs an iteration, one JSON line
+	$(BIN)/python docker/trace/bench.py
 
 report: setup ## render the newest run file again
 	$(BIN)/speckit report

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import click
 
 from kit import __version__
-from kit.cli.evidence import diagnose_log, extract_contract, import_capture_files
+from kit.cli.evidence import diagnose_log, extract_contract, fetch_model, import_capture_files
 from kit.cli.runs import list_runs, report, run, show
 from kit.cli.specs import check, plan, schema
 from kit.errors import Interrupted, SpeckitError
@@ -56,3 +56,11 @@ def contract_group() -> None:
 
 
 contract_group.add_command(extract_contract)
+
+
+@main.group("models")
+def models_group() -> None:
+    """Models that a spec can name without a path of a machine."""
+
+
+models_group.add_command(fetch_model)

@@ -1,4 +1,4 @@
-"""Commands about evidence from outside: captures, server logs, SGLang's own source."""
+"""Commands about what comes from outside: captures, server logs, SGLang's own source, models."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from kit import contract
 from kit.cli.options import json_option, print_json
 from kit.diagnosis import diagnose
 from kit.errors import ImportFileError
+from kit.models import fetch
 from kit.pipeline import import_run
+from kit.runtime import cpu_engine
 
-__all__ = ["diagnose_log", "extract_contract", "import_capture_files"]
+__all__ = ["diagnose_log", "extract_contract", "fetch_model", "import_capture_files"]
 
 
 @click.command("import")
@@ -65,3 +67,14 @@ def extract_contract(source: Path, out: Path | None) -> None:
         click.echo(text, nl=False)
     else:
         out.write_text(text, encoding="utf-8")
+
+
+@click.command("fetch")
+@click.argument("name")
+def fetch_model(name: str) -> None:
+    """Fetch and convert a model of the kit into the user's cache; needs `make cpu-engine` first.
+
+    \b
+    speckit models fetch smollm2-135m
+    """
+    click.echo(fetch(name, python=cpu_engine(), say=lambda message: click.echo(message, err=True)))
