@@ -22,6 +22,9 @@ def speculation(arguments: dict[str, Any], *, contract: Contract) -> tuple[Specu
     if arguments["speculative_algorithm"] is None:
         return None, ()
     _normalise(arguments)
+    rules: Any = contract.facts["speculative_defaults"]
+    if rules["enable_mixed_chunk"] == "off":
+        arguments["enable_mixed_chunk"] = False
     ladder, warnings = _ladder(arguments, contract)
     if arguments["speculative_num_steps"] is None:
         _choose_shape(arguments, ladder)

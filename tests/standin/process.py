@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 
-__all__ = ["CHAIN", "Process", "command", "free_port", "launched"]
+__all__ = ["CHAIN", "Process", "command", "free_port", "launched", "started"]
 
 CHAIN = (
     *("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "draft"),
@@ -56,7 +56,7 @@ def launched(folder: Path, *flags: str) -> Iterator[Process]:
     with server.log.open("wb") as log:
         process = subprocess.Popen(command(*flags, port=port), stdout=log, stderr=log, env=environment)
     try:
-        _await(server, process)
+        started(server, process)
         yield server
     finally:
         process.send_signal(signal.SIGTERM)
@@ -64,7 +64,8 @@ def launched(folder: Path, *flags: str) -> Iterator[Process]:
     assert code == 0, server.log.read_text()
 
 
-def _await(server: Process, process: subprocess.Popen[bytes]) -> None:
+def started(server: Process, process: subprocess.Popen[bytes]) -> None:
+    """Wait until it is ready."""
     until = time.monotonic() + 30
     while time.monotonic() < until and process.poll() is None:
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import lzma
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ import pytest
 
 from kit.contract import load
 from tests.standin.differences import differences, received, recorded
-from tests.standin.process import CHAIN, launched
-from tests.standin.worlds import FAST
+from tests.standin.process import CHAIN
+from tests.standin.served import served
 
 DATA = Path(__file__).parents[1] / "data"
 LIMITS = ("--context-length", "2048", "--max-total-tokens", "16384", "--max-running-requests", "8")
@@ -35,8 +34,6 @@ SERVERS = {
     "recorded_algorithms/ngram": "0.5.21 chain",
     "recorded/v0523": "0.5.23 chain",
 }
-# uvicorn closes the connection behind an exception without saying so first.
-ONE_EACH = httpx.Limits(max_keepalive_connections=0)
 
 
 def lacks(place: str, *keys: str) -> set[str]:
@@ -66,10 +63,7 @@ DELIBERATE: dict[str, set[str]] = {
         *lacks("/generate: meta_info.", "request_received_ts", "api_server_dispatch_finish_ts", "request_finished_ts"),
         *lacks("/generate: meta_info.", "decode_throughput", "first_token_latency", "response_sent_to_client_ts"),
     },
-    "the stand-in tells how it kept up, and that it writes a trace": {
-        "/server_info: internal_states.standin is too much",
-        "/server_info: internal_states.speckit_trace is too much",
-    },
+    "the stand-in tells how it kept up": {"/server_info: internal_states.standin is too much"},
     "NGRAM is played by EAGLE3, and had decoded less by then": {
         "/server_info: internal_states.avg_spec_accept_length is too much",
         "/v1/loads: loads.speculative is too much",
@@ -135,20 +129,14 @@ def differing(client: httpx.Client, server: str, version: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+def found() -> dict[str, set[str]]:
     """Every difference by recorded server."""
-
-    def replayed(name: str, folder: Path) -> dict[str, set[str]]:
-        with (
-            launched(folder, "--world", FAST, *LIMITS, *LAUNCHES[name]) as process,
-            httpx.Client(base_url=process.base_url, timeout=20, limits=ONE_EACH) as client,
-        ):
+    differs: dict[str, set[str]] = {}
+    for name, flags in LAUNCHES.items():
+        with served(*LIMITS, *flags) as client:
             version = name.partition(" ")[0]
-            return {each: set(differing(client, each, version)) for each, own in SERVERS.items() if own == name}
-
-    folders = [tmp_path_factory.mktemp("launch") for _ in LAUNCHES]
-    with ThreadPoolExecutor(len(LAUNCHES)) as pool:
-        return {server: every for part in pool.map(replayed, LAUNCHES, folders) for server, every in part.items()}
+            differs |= {each: set(differing(client, each, version)) for each, own in SERVERS.items() if own == name}
+    return differs
 
 
 @pytest.mark.parametrize("server", SERVERS)

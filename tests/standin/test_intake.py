@@ -67,3 +67,22 @@ def test_sampling_seed_is_a_known_key_and_seed_is_not() -> None:
     intake().request(Body(text="x", sampling_params=GREEDY | {"sampling_seed": 1}))
     with pytest.raises(TypeError, match="Unexpected keyword argument 'seed'"):
         intake().request(Body(text="x", sampling_params=GREEDY | {"seed": 1}))
+
+
+def test_the_end_of_sequence_waits_for_the_fewest_tokens_asked_for() -> None:
+    launch = intake()
+    free = launch.request(Body(text="x", sampling_params=GREEDY | {"max_new_tokens": 100}))
+    end = free.stop_at or 0
+    patient = GREEDY | {"max_new_tokens": 100, "min_new_tokens": end + 1}
+    assert launch.request(Body(text="x", sampling_params=patient)).stop_at is None
+
+
+@pytest.mark.parametrize(
+    "key, value, words",
+    [("min_p", 2, "in [0.0, 1.0], got 2"), ("repetition_penalty", 0, "in [0.0, 2.0], got 0"), ("top_k", 0, "got 0")],
+)
+def test_a_value_outside_its_range_is_refused_with_the_range(key: str, value: float, words: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{key} must be .*") as refused:
+        intake().request(Body(text="x", sampling_params=GREEDY | {key: value}))
+    assert words in str(refused.value)
+    assert intake().request(Body(text="x", sampling_params=GREEDY | {"top_k": -1}))

@@ -134,22 +134,6 @@ def test_the_trace_reproduces_every_histogram_under_load(chain: Server) -> None:
         assert starts == [1 + sum(a + 1 for a in live[:place]) for place in range(len(live))]
 
 
-def test_an_unknown_sampling_key_is_an_empty_500(chain: Server) -> None:
-    _, process = chain
-    response = httpx.post(f"{process.base_url}/generate", json={"text": "a", "sampling_params": {"seed": 1}})
-    assert (response.status_code, response.text) == (500, "Internal Server Error")
-    assert response.headers["content-type"].startswith("text/plain")
-
-
-def test_an_unknown_sampling_key_breaks_a_stream_that_began_with_200(chain: Server) -> None:
-    _, process = chain
-    body = {"text": "a", "stream": True, "sampling_params": {"seed": 1}}
-    with httpx.stream("POST", f"{process.base_url}/generate", json=body) as response:
-        assert response.status_code == 200
-        with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
-            response.read()
-
-
 def test_an_unknown_key_beside_the_sampling_parameters_is_ignored(chain: Server) -> None:
     client, _ = chain
     answer = generate(

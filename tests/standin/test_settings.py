@@ -114,3 +114,12 @@ def test_server_info_has_every_argument_of_the_contract() -> None:
     assert set(settings().arguments) == CONTRACT.server_fields
     assert settings("--stream-output").arguments["incremental_streaming_output"] is True
     assert settings("--context-length", "4k").context_length == 4000
+
+
+def test_0_5_15_switches_mixed_chunks_off_beside_speculation_and_0_5_21_keeps_them() -> None:
+    assert settings(*CHAIN, "--enable-mixed-chunk").arguments["enable_mixed_chunk"] is False
+    assert settings("--enable-mixed-chunk").arguments["enable_mixed_chunk"] is True
+    later = load("0.5.21")
+    flags = ("--model-path", "m", "--world", "crossover", *CHAIN, "--enable-mixed-chunk")
+    kept = resolve(parse_arguments(flags, contract=later), contract=later)
+    assert kept.arguments["enable_mixed_chunk"] is True
