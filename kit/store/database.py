@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -19,6 +20,8 @@ SCHEMA_VERSION = 1
 
 # Read by every DuckDB from 1.0 on; newer defaults are not.
 _STORAGE = "v1.0.0"
+_PATIENCE_S = 20.0
+_RETRY_S = 0.02
 _LEDGER = (
     "CREATE TABLE migrations (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied TIMESTAMP DEFAULT now())"
 )
@@ -51,7 +54,8 @@ def connection(path: Path, *, read_only: bool = True) -> Iterator[duckdb.DuckDBP
     try:
         mode = "READ_ONLY" if read_only else f"STORAGE_VERSION '{_STORAGE}'"
         quoted = str(path).replace("'", "''")
-        con.execute(f"ATTACH '{quoted}' AS run_file ({mode}); USE run_file")
+        _attach(con, f"ATTACH '{quoted}' AS run_file ({mode})")
+        con.execute("USE run_file")
         _refuse_newer(con, path)
         yield con
     except duckdb.Error as error:
@@ -59,6 +63,19 @@ def connection(path: Path, *, read_only: bool = True) -> Iterator[duckdb.DuckDBP
     finally:
         con.execute("USE memory; DETACH DATABASE IF EXISTS run_file")
         con.close()
+
+
+def _attach(con: duckdb.DuckDBPyConnection, statement: str) -> None:
+    """Run `statement`, waiting for a process that holds the file: whoever looks at a run may not end it."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            con.execute(statement)
+            return
+        except duckdb.IOException as error:
+            if "lock" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(_RETRY_S)
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -166,3 +168,26 @@ def test_a_run_without_a_trace_has_an_empty_one(tmp_path: Path) -> None:
     create_run(tmp_path / "bare.duckdb", HEADER)
     trace = read_run(tmp_path / "bare.duckdb").trace
     assert (len(trace.iterations), len(trace.rounds), trace.rids) == (0, 0, ())
+
+
+HOLD = (
+    "import duckdb, sys, time; con = duckdb.connect(sys.argv[1], read_only=True);"
+    "print('held', flush=True); time.sleep(0.6)"
+)
+
+
+def test_a_writer_waits_for_whoever_looks_at_the_file(run_file: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(run_file)], stdout=subprocess.PIPE) as reader:
+        assert reader.stdout is not None
+        reader.stdout.readline()
+        add_launch(run_file, replace(LAUNCH, launch=7))
+    assert [launch.launch for launch in read_run(run_file).launches] == [0, 7]
+
+
+def test_a_file_that_stays_held_is_named(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kit.store.database._PATIENCE_S", 0.05)
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(run_file)], stdout=subprocess.PIPE) as reader:
+        assert reader.stdout is not None
+        reader.stdout.readline()
+        with pytest.raises(RunFileError, match=r"run\.duckdb"):
+            add_launch(run_file, replace(LAUNCH, launch=7))
