@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kit.importers.jsonl import decoded
 from kit.importers.jsonl_trace import trace_of
+from kit.importers.trace import TraceReader
 from kit.records import Trace
 
 __all__ = ["TRACE_FILE", "TraceTail"]
@@ -15,9 +16,13 @@ TRACE_FILE = "trace.jsonl"
 
 
 class TraceTail:
-    """The trace in `folder`, read piece by piece. A line that is still being written waits for the next call."""
+    """The trace in `folder`, read piece by piece: binary segments, or the stand-in's JSON lines.
+
+    A record that is still being written waits for the next call.
+    """
 
     def __init__(self, folder: Path, launch: int) -> None:
+        self._segments = TraceReader(folder)
         self._path = folder / TRACE_FILE
         self._launch = launch
         self._offset = 0
@@ -30,7 +35,8 @@ class TraceTail:
         A gap between two calls counts as lost, like one within. Raises ImportFileError for a broken line.
         """
         if not self._path.exists():
-            return None
+            recording = self._segments.read_new()
+            return None if recording is None else recording.trace(launch=self._launch)
         with self._path.open("rb") as file:
             file.seek(self._offset)
             data = file.read()

@@ -23,7 +23,7 @@ def runtime_for(spec: Spec) -> Runtime:
     """The runtime that `spec` asks for. Raises PrerequisiteError for one this version does not have."""
     kind, world = spec.engine.runtime, spec.engine.world
     if kind == "standin" and world is not None:
-        return StandinRuntime(world)
+        return StandinRuntime(world, version=spec.engine.sglang)
     if kind == "local":
         return LocalRuntime(cpu_engine() if spec.engine.image == "cpu" else local_python())
     raise PrerequisiteError(

@@ -93,12 +93,13 @@ class StandinRuntime:
 
     origin = Origin.SIMULATED
 
-    def __init__(self, world: str) -> None:
+    def __init__(self, world: str, *, version: str) -> None:
         self._world = world
+        self._version = version
 
     def server(self, order: Order) -> Server:
-        command = (sys.executable, "-m", "kit.standin", "--world", self._world, "--launch-seed", str(order.launch))
-        return ProcessServer(command, order)
+        world = ("--world", self._world, "--version", self._version, "--launch-seed", str(order.launch))
+        return ProcessServer((sys.executable, "-m", "kit.standin", *world), order)
 
 
 class LocalRuntime:
