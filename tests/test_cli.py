@@ -129,6 +129,14 @@ def test_a_report_prints_its_summary_and_where_it_lies(run_file: Path, tmp_path:
     assert Path(page).read_text().startswith("**IMPORTED**")
 
 
+def test_a_folder_that_cannot_be_written_is_one_line(run_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for command in (("report", str(run_file), "--out"), ("run", QUICKSTART, "--reports")):
+        result = speckit(*command, str(tmp_path / "file" / "reports"))
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "check the path" in result.stderr
+
+
 def test_a_report_as_json_is_one_object(run_file: Path, tmp_path: Path) -> None:
     verdict = json.loads(speckit("report", str(run_file), "--out", str(tmp_path), "--json").stdout)
     assert "schema_version" in verdict

@@ -28,6 +28,9 @@ class _OneLineErrors(click.Group):
             _end(ctx, Interrupted("stopped"))
         except SpeckitError as error:
             _end(ctx, error)
+        except OSError as error:
+            # a folder that is not there, not ours or full: the host's fault, whichever command met it
+            _end(ctx, SpeckitError(f"{error.filename}: {error.strerror}; check the path, its rights and the disk"))
 
 
 def _end(ctx: click.Context, error: SpeckitError) -> NoReturn:

@@ -44,6 +44,7 @@ def run(  # noqa: PLR0913
     speckit run specs/quickstart.yaml
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    reports.mkdir(parents=True, exist_ok=True)  # before measuring: an hour later is too late to find out
     with progress(wanted=not no_progress) as watcher:
         path = run_spec(spec, out=out, selection=selected(arms, levels, blocks), watcher=watcher)
     _publish(path, reports, as_json)
