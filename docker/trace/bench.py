@@ -3,10 +3,10 @@
     python docker/trace/bench.py
 
 Imitates what the hooks see: requests with as many attributes as SGLang's, which are prefilled, decode for
-some rounds and give way to others, and wrappers as deep as those of SGLang's hook registry. A cost is the
-difference between iterations with hooks and the same without, taken in turns in blocks of some hundred; a
-prefill's is charged to the decode after it. A run's figure is the median of its blocks' means, because on a
-shared host a block in which the process was suspended says nothing about the hooks.
+some rounds and give way to others, and wrappers as deep as those of SGLang's hook registry. Iterations are
+decodes of the whole batch and prefills of those who are new in it. A cost is the difference between iterations
+with hooks and the same without, taken in turns in blocks of some hundred; a run's figure is the median of its
+blocks' means, because on a shared host a block in which the process was suspended says nothing about the hooks.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -156,21 +157,26 @@ def tracer(directory: Path) -> Tracer:
     return made
 
 
-def iterations(scheduler: Scheduler, count: int) -> Iterator[int]:
-    """Nanoseconds of each decode iteration, and of the prefill of those who are new in it."""
+def iterations(scheduler: Scheduler) -> Iterator[int]:
+    """Nanoseconds of each iteration, without end."""
     size = scheduler.batch_size
     reqs = [Req(number) for number in range(size)]
     scheduler.running_batch.reqs = reqs
-    for iteration in range(count):
-        due = range(iteration % ROUNDS_A_REQUEST, size, ROUNDS_A_REQUEST)
-        new = [Req(size * (iteration + 1) + age) for age in due]
+    # Nobody is freed, because without hooks that would happen outside of what is timed.
+    everybody = reqs[:]
+    for turn in count():
+        due = range(turn % ROUNDS_A_REQUEST, size, ROUNDS_A_REQUEST)
+        new = [Req(size * (turn + 1) + age) for age in due]
+        everybody += new
         for age, req in zip(due, new, strict=True):
             reqs[age] = req
-        prefill = Batch(new, 0, ForwardMode.EXTEND, [5] * len(new), [0] * len(new)) if new else None
+        if new:
+            prefill = Batch(new, 0, ForwardMode.EXTEND, [5] * len(new), [0] * len(new))
+            start = time.perf_counter_ns()
+            scheduler.process_batch_result_prefill(prefill, scheduler.run_batch(prefill))
+            yield time.perf_counter_ns() - start
         decode = Batch(reqs[:])
         start = time.perf_counter_ns()
-        if prefill is not None:
-            scheduler.process_batch_result_prefill(prefill, scheduler.run_batch(prefill))
         scheduler.process_batch_result_decode(decode, scheduler.run_batch(decode))
         yield time.perf_counter_ns() - start
 
@@ -201,7 +207,7 @@ class Block:
 def blocks(scheduler: Scheduler) -> Iterator[Block]:
     """Block after block of one long service."""
     size = BLOCK[scheduler.batch_size]
-    served = iterations(scheduler, size * BLOCKS)
+    served = iterations(scheduler)
     for _ in range(BLOCKS):
         cpu = time.process_time_ns()
         taken = [next(served) for _ in range(size)]

@@ -127,7 +127,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
             decode(writer, number, reqs[: 1 + number % 3], [number % 4] * (1 + number % 3))
         if number % 50 == 0:
             writer.event("flush", iteration=number)
-    writer.stream._segment.close(writer.stream.position + 200)
+    writer.stream.segment.close(writer.stream.position + 200)
     assert len(list(directory.iterdir())) > 3
     return directory
 

@@ -104,6 +104,15 @@ def test_a_request_keeps_its_identity_across_segments(tmp_path: Path) -> None:
     assert np.bincount(recording.rows.rid).tolist() == [399, 266]
 
 
+def test_two_rows_of_one_name_do_not_shift_the_names_after_them(tmp_path: Path) -> None:
+    writer = recorder(tmp_path)
+    decode(writer, 1, [Req("twice"), Req("twice"), Req("once")])
+    decode(writer, 2, [Req("new")])
+    writer.end(iteration=2)
+    recording = read_recording(tmp_path)
+    assert [recording.rids[rid] for rid in recording.rows.rid] == ["twice", "twice", "once", "new"]
+
+
 def test_a_list_that_sglang_extends_in_place_is_noticed(tmp_path: Path) -> None:
     writer = recorder(tmp_path)
     reqs = [Req("a")]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from array import array
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from functools import lru_cache
 
 MAGIC = b"SPKTRACE"
 FORMAT_VERSION = 1
@@ -88,9 +89,17 @@ def rids_record(rids: list[str]) -> bytes:
     """Names for the next request numbers of the segment: count, byte lengths, UTF-8 texts."""
     texts = [rid.encode("utf-8", "backslashreplace") for rid in rids]
     names = b"".join(texts)
-    padding = -len(names) % 4
-    first = first_word(RIDS, 12 + 4 * len(texts) + len(names) + padding)
-    return sealed(array("I", [first, len(texts), *map(len, texts)]).tobytes() + names + bytes(padding))
+    names += _PADDING[len(names) & 3]
+    first = first_word(RIDS, 12 + 4 * len(texts) + len(names))
+    return sealed(_words(2 + len(texts))(first, len(texts), *map(len, texts)) + names)
+
+
+_PADDING = (b"", bytes(3), bytes(2), bytes(1))
+
+
+@lru_cache(maxsize=256)
+def _words(count: int) -> Callable[..., bytes]:
+    return struct.Struct(f"@{count}I").pack
 
 
 def prefill_record(number: int, new_tokens: int, cached_tokens: int) -> bytes:

@@ -1,4 +1,7 @@
-"""An endless sequence of records, cut into segment files that can each be read on their own."""
+"""An endless sequence of records, cut into segment files that can each be read on their own.
+
+Rows refer to requests by number. A segment names the requests it has rows of, and numbers them as it does.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ _RESERVE = 1024
 class Stream:
     """Segments of one process in one folder.
 
-    `write` appends to the segment, without looking for room. Whoever calls it keeps `position`, where the next
-    record begins, below `limit`.
+    `write` appends to `segment` without looking for room: whoever calls it keeps `position`, where the next
+    record begins, below `limit`. `numbers` are those of the requests that the segment has named.
 
     Args:
         directory: where segments go; must exist.
@@ -39,34 +42,52 @@ class Stream:
     def __init__(self, directory: Path, facts: Mapping[str, Any], *, segment_bytes: int) -> None:
         self.id = uuid.uuid4()
         self.position = self.limit = 0
+        self.numbers: dict[str, int] = {}
         self._directory = directory
         self._header = layout.text_record(layout.HEADER, json.dumps({**facts, "pid": os.getpid()}))
         self._segment_bytes = segment_bytes
         self._mapped = can_map(directory)
-        self._numbers = count()
-        self._segment = self._opened(0)
+        self._count = count()
+        self.segment = self._opened(0)
 
     def put(self, record: bytes) -> None:
-        """Append a record."""
+        """Append a record, in a new segment if it has to be."""
+        if self.position + len(record) > self.limit:
+            self.turn(len(record))
+        self.put_last(record)
+
+    def put_last(self, record: bytes) -> None:
+        """Append a record where another one might not fit any more."""
         self.write(record)
         self.position += len(record)
 
+    def name(self, rids: list[str], room: int) -> None:
+        """Number these requests, in a segment that then still has so much room."""
+        fresh = [rid for rid in dict.fromkeys(rids) if rid not in self.numbers]
+        names = layout.rids_record(fresh)
+        full = len(self.numbers) + len(fresh) > layout.MAX_REQUESTS
+        if full or self.position + len(names) + room > self.limit:
+            fresh = list(dict.fromkeys(rids))
+            names = layout.rids_record(fresh)
+            self.turn(len(names) + room)
+        if fresh:
+            self.put_last(names)
+            for rid in fresh:
+                self.numbers[rid] = len(self.numbers)
+
     def turn(self, room: int) -> None:
         """Go on in a new segment that has so much room. When there is none to be had, the old one stays."""
-        previous, used = self._segment, self.position
-        self._segment = self._opened(room)
+        previous, used = self.segment, self.position
+        self.segment = self._opened(room)
+        self.numbers.clear()
         previous.close(used)
-
-    def set_dropped(self, count: int) -> None:
-        """Tell readers how many iterations are not in the trace."""
-        self._segment.set_dropped(count)
 
     def close(self) -> None:
         """Cut the file to what was written."""
-        self._segment.close(self.position)
+        self.segment.close(self.position)
 
     def _opened(self, room: int) -> Segment:
-        number = next(self._numbers)
+        number = next(self._count)
         clocks = {"monotonic_ns": monotonic_ns(), "wall_ns": time_ns()}
         start = layout.segment_header(number, self.id.bytes, os.getpid(), **clocks) + self._header
         size = max(self._segment_bytes, len(start) + room + _RESERVE)
