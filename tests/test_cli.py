@@ -48,6 +48,19 @@ def test_check_says_ok_and_what_it_checked() -> None:
     assert ": ok: 6 arms" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [("world: crossover", "world: mars", "engine.world"), ("  seed: 1\n", "  seed: -1\n", "design.seed")],
+)
+def test_check_finds_what_only_a_run_would_meet(tmp_path: Path, old: str, new: str, field: str) -> None:
+    text = Path(QUICKSTART).read_text()
+    assert old in text
+    (tmp_path / "x.yaml").write_text(text.replace(old, new).replace("workloads/general.jsonl", "general.jsonl"))
+    (tmp_path / "general.jsonl").write_text((ROOT / "specs" / "workloads" / "general.jsonl").read_text())
+    result = speckit("check", str(tmp_path / "x.yaml"))
+    assert (result.exit_code, field in result.stderr) == (2, True)
+
+
 def test_check_as_json_is_one_object_with_the_hashes() -> None:
     facts = json.loads(speckit("check", QUICKSTART, "--json").stdout)
     assert (facts["schema_version"], facts["spec"], len(facts["spec_hash"])) == (1, "quickstart", 64)

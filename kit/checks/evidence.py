@@ -29,6 +29,13 @@ class Evidence:
         """Launches by number."""
         return {launch.launch: launch for launch in self.facts.launches}
 
+    @cached_property
+    def asked_for(self) -> tuple[Arm, ...]:
+        """Arms that were to be launched: all of the spec, or those that a declared selection left."""
+        selected = any(text.startswith("PARTIAL: arms ") for text in self.facts.header.declarations)
+        launched = {launch.arm for launch in self.facts.launches}
+        return tuple(arm for arm in self.spec.arms if not selected or arm.name in launched)
+
     def arm(self, launch: Launch) -> Arm:
         """The arm that a launch served."""
         return self.spec.arm(launch.arm)

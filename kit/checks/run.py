@@ -25,7 +25,7 @@ MIN_BLOCKS = 3
 
 def one_launch(evidence: Evidence) -> Iterator[Doubt]:
     """Launches of one arm differ by more than arms often do, and one launch does not show by how much."""
-    for arm in evidence.spec.arms:
+    for arm in evidence.asked_for:
         blocks = evidence.measured_blocks(arm.name)
         if blocks == 1:
             message = f"{arm.name} was launched once, so nothing is known about how launches differ"
@@ -38,7 +38,7 @@ def one_launch(evidence: Evidence) -> Iterator[Doubt]:
 
 def few_blocks(evidence: Evidence) -> Iterator[Doubt]:
     """Three blocks are the least that carry an interval."""
-    measured = min((evidence.measured_blocks(arm.name) for arm in evidence.spec.arms), default=0)
+    measured = min((evidence.measured_blocks(arm.name) for arm in evidence.asked_for), default=0)
     planned = evidence.spec.design.blocks
     if measured < MIN_BLOCKS:
         message = f"{measured} blocks hold every arm; {MIN_BLOCKS} are the least that carry an interval"

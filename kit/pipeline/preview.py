@@ -11,6 +11,7 @@ from kit.load import Prompts, load_prompts
 from kit.plan import Plan, Selection, estimate_seconds, make_plan
 from kit.sglang import generate_payload, launch_flags
 from kit.spec import AdaptiveArm, Spec, load_spec, prereg_hash, registered
+from kit.standin.world import load_world
 from kit.units import Seconds
 
 __all__ = ["Preview", "Timing", "preview"]
@@ -45,6 +46,7 @@ def preview(source: Path, selection: Selection | None = None) -> Preview:
     spec = load_spec(source)
     prompts = load_prompts(spec.workload, base=source.parent, prompt_format=spec.models.target.prompt_format)
     plan = make_plan(spec, selection)
+    _check_world(spec, source)
     commands = {arm.name: launch_flags(spec, arm) for arm in spec.arms}
     _check_contract(spec, commands, prompts, source)
     timing = Timing(1.5, 0.008) if spec.engine.runtime == "standin" else Timing(120.0, 0.030)
@@ -60,6 +62,15 @@ def preview(source: Path, selection: Selection | None = None) -> Preview:
             plan, startup_s=timing.startup_s, iteration_s=timing.iteration_s, output_tokens=mean_tokens
         ),
     )
+
+
+def _check_world(spec: Spec, source: Path) -> None:
+    """The simulated world has to exist, where the spec asks for one."""
+    if spec.engine.world is not None:
+        try:
+            load_world(spec.engine.world)
+        except SpecError as error:
+            raise SpecError(f"{source}: engine.world: {error}") from None
 
 
 def _check_contract(spec: Spec, commands: dict[str, tuple[str, ...]], prompts: Prompts, source: Path) -> None:

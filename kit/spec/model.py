@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from kit.spec.arms import Arm, BaselineArm, Server
 from kit.spec.strict import Name, StrictModel
@@ -98,7 +98,7 @@ class Workload(StrictModel):
     """Workload classes to use, in equal shares; null uses every class of the files."""
     prompts: PositiveInt
     """Distinct prompts in the whole run; each block gets its own part."""
-    seed: int = 0
+    seed: NonNegativeInt = 0
     """Seed of selection, order and output lengths."""
     min_output_tokens: PositiveInt = 128
     """Shortest output asked for; lengths are drawn per prompt, the same for every arm."""
@@ -150,7 +150,7 @@ class Design(StrictModel):
 
     blocks: PositiveInt = 3
     """Rounds of launches; three are the least that carry an interval."""
-    seed: int = 0
+    seed: NonNegativeInt = 0
     """Seed of the order of arms and concurrencies."""
     aa_speed: bool = False
     """Launch the baseline a second time in each block: the noise floor of speed."""
@@ -175,7 +175,7 @@ class Gate(StrictModel):
     """Level of every test."""
     bootstrap_draws: PositiveInt = 2000
     """Draws of the cluster bootstrap."""
-    seed: int = 0
+    seed: NonNegativeInt = 0
     """Seed of the bootstrap."""
 
 

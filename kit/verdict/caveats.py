@@ -97,7 +97,7 @@ def not_measured(evidence: Evidence, speed: Speed, outputs: LosslessnessSection)
 
 def _of_arms(evidence: Evidence) -> Iterator[NotMeasured]:
     """Arms without a single cell; the first failure of a launch is the reason."""
-    for arm in evidence.spec.arms:
+    for arm in evidence.asked_for:
         if not any(cell.arm == arm.name for cell in evidence.analysis.cells):
             failures = [launch.failure for launch in evidence.facts.launches if launch.arm == arm.name]
             reason = next(filter(None, failures), "none of its launches gave a cell")

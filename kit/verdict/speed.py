@@ -176,10 +176,12 @@ def _crossover(result: CrossoverResult, facts: RunFacts) -> CrossoverVerdict:
 
 
 def _covered(result: CrossoverResult, truth: float | None) -> bool | None:
-    """Whether the set holds the truth; None where the set excludes nothing, which holds every truth and none.
+    """Whether the set holds the truth; None where it excludes nothing, or nothing was estimated.
 
     A world without a crossover in range is covered unless one is claimed.
     """
+    if not result.confidence_set and result.concurrency.point is None and result.crossing is CrossoverKind.INCONCLUSIVE:
+        return None
     if result.open_low and result.open_high and len(result.confidence_set) == 1:
         return None
     if truth is not None:
