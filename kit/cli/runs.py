@@ -94,6 +94,8 @@ def list_runs(folder: Path, as_json: bool) -> None:
     ]
     if as_json:
         print_json({"schema_version": 1, "runs": rows})
+    elif not rows:
+        click.echo(f"{folder} holds no run file", err=True)
     for row in rows if not as_json else ():
         click.echo(f"{row['created']}  {row['origin']:<9}  {row['spec']:<24}  {row['file']}")
 

@@ -89,17 +89,20 @@ def measure(experiment: Experiment, *, watcher: Watcher) -> None:
     create_run(experiment.out, experiment.header)
     launches = experiment.plan.launches
     total = sum(cell.requests + cell.warmup_requests for launch in launches for cell in launch.cells)
-    failures: Counter[str] = Counter()
+    worked, failures = 0, Counter[str]()
     started = time.monotonic()
     watcher.expect(total)
-    for ordinal, planned in enumerate(launches):
-        if _over_budget(experiment.spec, started):
-            watcher.say(f"the budget is spent; {len(launches) - ordinal} launches are left out")
-            break
-        if failures[planned.arm] < _STARTS_BEFORE_GIVING_UP:
-            failures[planned.arm] += not _run_launch(experiment, ordinal, planned, watcher)
-    shutil.rmtree(experiment.work, ignore_errors=True)
-    if failures.total() >= len(launches):
+    try:
+        for ordinal, planned in enumerate(launches):
+            if _over_budget(experiment.spec, started):
+                watcher.say(f"the budget is spent; {len(launches) - ordinal} launches are left out")
+                break
+            if failures[planned.arm] < _STARTS_BEFORE_GIVING_UP:
+                done = _run_launch(experiment, ordinal, planned, watcher)
+                worked, failures[planned.arm] = worked + done, failures[planned.arm] + (not done)
+    finally:
+        shutil.rmtree(experiment.work, ignore_errors=True)
+    if not worked:
         raise ServerError(f"no launch worked; `speckit show {experiment.out}` lists why")
 
 
@@ -129,6 +132,7 @@ def _run_launch(experiment: Experiment, ordinal: int, planned: PlannedLaunch, wa
         watcher.say(f"launch {ordinal} ({planned.arm}): {error}")
         launch = replace(launch, status=LaunchStatus.FAILED, failure=str(error))
     except (KeyboardInterrupt, asyncio.CancelledError):
+        launch = replace(launch, failure="stopped by the user")
         raise Interrupted(
             f"stopped during launch {ordinal} ({planned.arm}); finished repetitions are in {experiment.out}"
         ) from None

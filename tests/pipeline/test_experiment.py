@@ -140,6 +140,8 @@ def test_interrupting_keeps_what_was_finished_and_leaves_no_server(tmp_path: Pat
     stored = read_run(out)
     assert len(stored.repetitions) >= repetitions
     assert stored.launches[-1].status is LaunchStatus.INTERRUPTED
+    assert stored.launches[-1].failure == "stopped by the user"
+    assert not (tmp_path / "run.work").exists()
 
 
 def _repetitions(path: Path) -> int:
