@@ -78,9 +78,20 @@ class Recorder:
             return
         try:
             self.batch = batch
-            if batch.reqs != self._shape.reqs:
-                self._shape = Shape(batch.reqs, self.stream)
-            self._read(self._shape, result)
+            shape = self._shape
+            if batch.reqs != shape.reqs:
+                shape = self._shape = Shape(batch.reqs, self.stream)
+            self._lengths = list(map(len, shape.outputs))
+            # A test that almost always finds nothing is cheaper than a column that is almost always zero.
+            special = [r for r in shape.reqs if r.finished_reason is not None or r.is_retracted]
+            self._flags = bytes(map(state_of, shape.reqs)) if special else shape.no_flags
+            # Last, so that all of the above is done while the device is still busy.
+            copied = result.copy_done
+            if copied is not None:
+                copied.synchronize()
+            else:
+                wait_for_tokens(result)
+            self._ready_ns = monotonic_ns()
         except Exception as error:  # see launched
             self._stop(error)
 
@@ -108,13 +119,13 @@ class Recorder:
 
     def processed(self, batch: Any, result: Any) -> None:
         """Record an iteration of any other mode, before SGLang acts on its result; nothing was drafted in it."""
+        if self.stopped is None:
+            self._shape = self._nobody  # see Shape: never the same across a prefill
+            self.ready(batch, result)
         if self.stopped is not None:
             return self._drop()
         try:
-            self.batch = batch
-            self._shape = self._nobody
-            shape = Shape(batch.reqs, self.stream)
-            self._read(shape, result)
+            shape = self._shape
             number = batch.forward_iter
             launch_ns, _, running, waiting = self._launched.pop(number, _NEVER_LAUNCHED)
             mode = int(batch.forward_mode) | (GRAPH_BIT if result.can_run_cuda_graph else 0)
@@ -168,19 +179,6 @@ class Recorder:
             self.stream.close()
 
     # ---------------------------------------------------------------- reading and writing
-
-    def _read(self, shape: Shape, result: Any) -> None:
-        self._lengths = list(map(len, shape.outputs))
-        # A test that almost always finds nothing is cheaper than a column that is almost always zero.
-        special = [r for r in shape.reqs if r.finished_reason is not None or r.is_retracted]
-        self._flags = bytes(map(state_of, shape.reqs)) if special else shape.no_flags
-        # Last, so that all of the above is done while the device is still busy.
-        copied = result.copy_done
-        if copied is not None:
-            copied.synchronize()
-        else:
-            wait_for_tokens(result)
-        self._ready_ns = monotonic_ns()
 
     def _commit(self, shape: Shape, head: bytes, accepted: bytes, flags: bytes) -> None:
         """Append an iteration: its packed head and output lengths, then the other columns."""
