@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kit.errors import ImportFileError
-from kit.importers.segments import Opening, RowFlag
+from kit.importers.segments import GRAPH_BIT, Heads, Opening, Records, RowFlag
 from kit.records import Bools, Ints, Iterations, Rounds, Trace
 
 __all__ = ["Recording", "Rows", "Steps", "Switches", "TraceHeader"]
 
+_NO_U8, _NO_U16, _NO_U32 = 0xFF, 0xFFFF, 0xFFFFFFFF
 _DISCARDED = RowFlag.FINISHED | RowFlag.RETRACTED
 
 
@@ -72,28 +73,81 @@ class TraceHeader:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """Scheduler iterations of every mode, as columns of equal length, in processing order.
+    """Scheduler iterations of every mode, in processing order; columns are made when they are asked for.
 
-    `number` is SGLang's own counter. `launch_ns` and `ready_ns` are the server's monotonic clock. `depth` (K)
-    and `draft_tokens` were in force at launch. -1 stands for unknown or, of the last two, for not applicable.
-    `running` and `waiting` are queue lengths at launch; `new_tokens` and `cached_tokens` are of a prefill.
+    `heads` and `prefills` are the records as written, `rows` counts the rows of each iteration.
     """
 
-    number: Ints
-    mode: Ints
-    launch_ns: Ints
-    ready_ns: Ints
-    draft_tokens: Ints
-    depth: Ints
-    cuda_graph: Bools
-    running: Ints
-    waiting: Ints
-    new_tokens: Ints
-    cached_tokens: Ints
+    heads: Heads
+    prefills: Heads
     rows: Ints
 
     def __len__(self) -> int:
-        return len(self.number)
+        return len(self.heads)
+
+    @property
+    def number(self) -> Ints:
+        """SGLang's own counter of iterations."""
+        return _signed(self.heads["number"])
+
+    @property
+    def mode(self) -> Ints:
+        """Forward mode, by the numbers in `TraceHeader.modes`."""
+        return _signed(self.heads["mode"] & ~np.uint8(GRAPH_BIT))
+
+    @property
+    def cuda_graph(self) -> Bools:
+        """Whether a CUDA graph ran."""
+        found: Bools = (self.heads["mode"] & np.uint8(GRAPH_BIT)) != 0
+        return found
+
+    @property
+    def launch_ns(self) -> Ints:
+        """Monotonic clock of the server when the batch was launched; -1 if unknown."""
+        return _signed(self.heads["launch_ns"], missing=0)
+
+    @property
+    def ready_ns(self) -> Ints:
+        """Monotonic clock of the server when the result was there."""
+        return _signed(self.heads["ready_ns"])
+
+    @property
+    def draft_tokens(self) -> Ints:
+        """Draft tokens in force at launch; -1 without speculation and for prefills."""
+        return _signed(self.heads["draft_tokens"], missing=_NO_U16)
+
+    @property
+    def depth(self) -> Ints:
+        """K in force at launch; -1 without speculation and for prefills."""
+        return _signed(self.heads["depth"], missing=_NO_U8)
+
+    @property
+    def running(self) -> Ints:
+        """Running requests at launch."""
+        return _signed(self.heads["running"])
+
+    @property
+    def waiting(self) -> Ints:
+        """Waiting requests at launch."""
+        return _signed(self.heads["waiting"])
+
+    @property
+    def new_tokens(self) -> Ints:
+        """Prompt tokens computed by a prefill; 0 for decodes."""
+        return self._of_prefill("new_tokens")
+
+    @property
+    def cached_tokens(self) -> Ints:
+        """Prompt tokens that a prefill found in the cache; 0 for decodes."""
+        return self._of_prefill("cached_tokens")
+
+    def _of_prefill(self, name: str) -> Ints:
+        number, tokens = self.number, np.zeros(len(self), np.int64)
+        at = np.searchsorted(number, self.prefills["number"])
+        # A prefill's record follows its iteration's; where that one was lost, there is nothing to add the tokens to.
+        here = np.append(number, -1)[at] == self.prefills["number"]
+        tokens[at[here]] = self.prefills[name][here]
+        return tokens
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,6 +168,18 @@ class Rows:
         found: Bools = (self.flags & np.uint8(flag)) != 0
         return found
 
+    @classmethod
+    def joined(cls, pieces: Sequence[Records]) -> Rows:
+        """From records whose `rid` has been made an index into the names of all segments."""
+        rows = np.concatenate([piece.rows for piece in pieces])
+        return cls(
+            step=np.repeat(np.arange(len(rows)), rows),
+            rid=_signed(np.concatenate([piece.rid for piece in pieces])),
+            tokens_before=_signed(np.concatenate([piece.tokens_before for piece in pieces])),
+            accepted=_signed(np.concatenate([piece.accepted for piece in pieces]), missing=_NO_U8),
+            flags=np.concatenate([piece.flags for piece in pieces]),
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Switches:
@@ -130,6 +196,19 @@ class Switches:
     by_result: Bools
     slot: Ints
     average: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, heads: Heads) -> Switches:
+        """From the records as written."""
+        return cls(
+            number=_signed(heads["number"]),
+            at_ns=_signed(heads["at_ns"]),
+            before=_signed(heads["before"]),
+            after=_signed(heads["after"]),
+            by_result=heads["by_result"] != 0,
+            slot=_signed(heads["slot"], missing=_NO_U32),
+            average=heads["average"].astype(np.float64),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,3 +255,11 @@ class Recording:
             self.rids,
             self.lost,
         )
+
+
+def _signed(values: npt.NDArray[np.integer[Any]], *, missing: int | None = None) -> Ints:
+    """As signed numbers, with -1 for the one that means none."""
+    signed = values.astype(np.int64)
+    if missing is not None:
+        signed[signed == missing] = -1
+    return signed

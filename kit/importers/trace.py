@@ -13,18 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from kit.errors import ImportFileError
 from kit.importers.recording import Recording, Rows, Steps, Switches, TraceHeader
-from kit.importers.segments import GRAPH_BIT, SUFFIX, Heads, Records, opening, records
+from kit.importers.segments import SUFFIX, Records, opening, records
 from kit.importers.trace_ledger import Ledger
 from kit.records import Ints, Trace
 
 __all__ = ["TraceReader", "read_recording", "read_trace"]
 
 _NAME = re.compile(rf"([0-9a-f]{{32}})-(\d{{6,}}){re.escape(SUFFIX)}")
-_NO_U8, _NO_U16, _NO_U32 = 0xFF, 0xFFFF, 0xFFFFFFFF
 
 
 def read_trace(directory: Path, *, launch: int) -> Trace:
@@ -126,74 +124,26 @@ class TraceReader:
     def _assembled(
         self, header: TraceHeader, pieces: Sequence[Records], faults: list[str], *, dropped: int
     ) -> Recording:
-        heads = np.concatenate([piece.iterations for piece in pieces])
-        rows = np.concatenate([piece.rows for piece in pieces])
+        steps = Steps(
+            heads=np.concatenate([piece.iterations for piece in pieces]),
+            prefills=np.concatenate([piece.prefills for piece in pieces]),
+            rows=np.concatenate([piece.rows for piece in pieces]),
+        )
         events = tuple(event for piece in pieces for event in piece.events)
-        steps = _steps(heads, rows, np.concatenate([piece.prefills for piece in pieces]))
         decode_number, missing = self._ledger.settle(steps.number, steps.mode == header.decode, events)
         faults += [f"the recording stopped: {event['reason']}" for event in events if event["event"] == "stop"]
         return Recording(
             header=header,
             steps=steps,
-            rows=Rows(
-                step=np.repeat(np.arange(len(rows)), rows),
-                rid=np.concatenate([piece.rid for piece in pieces]),
-                tokens_before=np.concatenate([piece.tokens_before for piece in pieces]).astype(np.int64),
-                accepted=_signed(np.concatenate([piece.accepted for piece in pieces]), _NO_U8),
-                flags=np.concatenate([piece.flags for piece in pieces]),
-            ),
+            rows=Rows.joined(pieces),
             rids=tuple(self._rids),
-            switches=_switches(np.concatenate([piece.switches for piece in pieces])),
+            switches=Switches.of(np.concatenate([piece.switches for piece in pieces])),
             events=events,
             decode_number=decode_number,
             faults=tuple(faults),
             lost=max(missing + dropped, len(faults)),
             ended=any(event["event"] == "end" for event in events),
         )
-
-
-def _steps(heads: Heads, rows: Ints, prefills: Heads) -> Steps:
-    number = heads["number"].astype(np.int64)
-    new_tokens, cached_tokens = np.zeros((2, len(heads)), np.int64)
-    at = np.searchsorted(number, prefills["number"])
-    # A prefill's record follows its iteration's; where that one was lost, there is nothing to add the tokens to.
-    here = (at < len(number)) & (number.take(at, mode="clip") == prefills["number"]) if len(number) else at < 0
-    new_tokens[at[here]] = prefills["new_tokens"][here]
-    cached_tokens[at[here]] = prefills["cached_tokens"][here]
-    launch_ns = heads["launch_ns"].astype(np.int64)
-    return Steps(
-        number=number,
-        mode=(heads["mode"] & ~np.uint8(GRAPH_BIT)).astype(np.int64),
-        launch_ns=np.where(launch_ns == 0, -1, launch_ns),
-        ready_ns=heads["ready_ns"].astype(np.int64),
-        draft_tokens=_signed(heads["draft_tokens"], _NO_U16),
-        depth=_signed(heads["depth"], _NO_U8),
-        cuda_graph=(heads["mode"] & GRAPH_BIT) != 0,
-        running=heads["running"].astype(np.int64),
-        waiting=heads["waiting"].astype(np.int64),
-        new_tokens=new_tokens,
-        cached_tokens=cached_tokens,
-        rows=rows,
-    )
-
-
-def _switches(records_: Heads) -> Switches:
-    return Switches(
-        number=records_["number"].astype(np.int64),
-        at_ns=records_["at_ns"].astype(np.int64),
-        before=records_["before"].astype(np.int64),
-        after=records_["after"].astype(np.int64),
-        by_result=records_["by_result"] != 0,
-        slot=_signed(records_["slot"], _NO_U32),
-        average=records_["average"].astype(np.float64),
-    )
-
-
-def _signed(values: npt.NDArray[np.unsignedinteger], missing: int) -> Ints:
-    """As signed numbers, with -1 for the one that means none."""
-    signed = values.astype(np.int64)
-    signed[signed == missing] = -1
-    return signed
 
 
 def _read(path: Path) -> bytes:
