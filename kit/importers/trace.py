@@ -131,6 +131,8 @@ class TraceReader:
         )
         events = tuple(event for piece in pieces for event in piece.events)
         decode_number, missing = self._ledger.settle(steps.number, steps.mode == header.decode, events)
+        if self._ledger.headless:
+            faults.append("the beginning is missing, and with it an unknown number of iterations")
         faults += [f"the recording stopped: {event['reason']}" for event in events if event["event"] == "stop"]
         return Recording(
             header=header,

@@ -25,6 +25,7 @@ class Ledger:
     """Accounts for a trace piece by piece; remembers which number comes next."""
 
     def __init__(self) -> None:
+        self.headless = False  # whether the last piece began the trace without saying where it begins
         self._next: int | None = None
         self._not_decodes = 0
         self._paused_at: int | None = None
@@ -41,6 +42,7 @@ class Ledger:
             Numbers that count decodes alone, from 0 and without a gap unless iterations are missing; and how
             many iterations are missing. A number that does not grow counts as one.
         """
+        self.headless = False
         first = self._first(numbers, events)
         if first is None:
             return numbers, 0
@@ -61,6 +63,7 @@ class Ledger:
         """The number that must come next; the first one of all is numbered 0 among the decodes."""
         if self._next is None:
             start = next((event["iteration"] + 1 for event in events if event["event"] == "start"), None)
+            self.headless = start is None and len(numbers) > 0
             self._next = start if start is not None or not len(numbers) else int(numbers[0])
             self._not_decodes = self._next or 0
         return self._next

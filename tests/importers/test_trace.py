@@ -212,6 +212,15 @@ def test_a_missing_segment_is_counted(intact: Path, which: int) -> None:
         assert recording.lost == (missing if which else max(1, recording.lost))
 
 
+@pytest.mark.parametrize("length", [64, 64 + 4])
+def test_a_trace_without_its_beginning_is_not_whole(intact: Path, length: int) -> None:
+    with damaged(intact, 0) as (directory, path):
+        path.write_bytes(path.read_bytes()[:length])
+        recording = read_recording(directory)
+        assert "the beginning is missing, and with it an unknown number of iterations" in recording.faults
+        assert recording.lost > 0
+
+
 def test_behind_a_damage_reading_goes_on_in_the_next_segment(intact: Path) -> None:
     with damaged(intact, 1) as (directory, path):
         data = bytearray(path.read_bytes())
