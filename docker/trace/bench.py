@@ -3,8 +3,8 @@
     python docker/trace/bench.py
 
 Imitates what the hooks see: requests with as many attributes as SGLang's, which are prefilled, decode for
-some rounds and give way to others, and wrappers as deep as those of SGLang's hook registry. Iterations are
-decodes of the whole batch and prefills of those who are new in it. A cost is the difference between iterations
+some rounds and give way to others, and functions wrapped as the plugin and SGLang's hook registry do it. Iterations
+are decodes of the whole batch and prefills of those who are new in it. A cost is the difference between iterations
 with hooks and the same without, taken in turns in blocks of some hundred; a run's figure is the median of its
 blocks' means, because on a shared host a block in which the process was suspended says nothing about the hooks.
 """
@@ -12,6 +12,7 @@ blocks' means, because on a shared host a block in which the process was suspend
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import statistics
 import sys
@@ -135,8 +136,8 @@ def hooked(tracer: Tracer) -> type[Scheduler]:
     """The scheduler as the plugin leaves it."""
 
     class Hooked(Scheduler):
-        run_batch = around(Scheduler.run_batch, tracer.run_batch)
-        process_batch_result_decode = around(Scheduler.process_batch_result_decode, tracer.decode)
+        run_batch = tracer.run_batch(Scheduler.run_batch)
+        process_batch_result_decode = tracer.decode(Scheduler.process_batch_result_decode)
         process_batch_result_prefill = around(Scheduler.process_batch_result_prefill, tracer.other)
 
     return Hooked
@@ -246,6 +247,7 @@ def end(traced: Tracer, scheduler: Scheduler) -> None:
 
 
 def main() -> None:
+    gc.disable()  # its pauses belong to the thousands of requests that are kept here
     costs = {size: [measure(size) for _ in range(RUNS)] for size in BLOCK}
 
     def median(batch_size: int, name: str) -> float:

@@ -109,8 +109,18 @@ def test_a_path_that_cannot_be_written_ends_the_process(
 def test_a_hook_that_the_registry_did_not_apply_ends_the_process(
     toy: Toy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(toy.registry.HookRegistry, "broken", {RUN_BATCH})
-    assert f"{RUN_BATCH} was not hooked" in refused(monkeypatch, tmp_path)
+    on_idle = f"{targets.SCHEDULER}.on_idle"
+    monkeypatch.setattr(toy.registry.HookRegistry, "broken", {on_idle})
+    assert f"{on_idle} was not hooked" in refused(monkeypatch, tmp_path)
+
+
+def test_a_parameter_that_the_wrapper_would_not_pass_on_ends_the_process(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def run_batch(self: object, batch: object, pp_proxy_tensors: object = None, more: object = None) -> None: ...
+
+    monkeypatch.setattr(toy.scheduler.Scheduler, "run_batch", run_batch)
+    assert f"{RUN_BATCH} takes (self, batch, pp_proxy_tensors, more) and not" in refused(monkeypatch, tmp_path)
 
 
 def test_a_full_disk_at_the_start_ends_the_process(toy: Toy) -> None:

@@ -19,6 +19,7 @@ from speckit_trace.targets import ADAPTIVE, PROCESSOR, SCHEDULER, Proof
 CONTROL = "control"
 
 Hook = Callable[..., Any]
+Wrapper = Callable[[Hook], Hook]
 
 
 class Tracer:
@@ -37,13 +38,18 @@ class Tracer:
         self._control_stamp: tuple[int, ...] = ()
         self._control_word = "on"
 
+    def wrappers(self) -> dict[str, Wrapper]:
+        """What runs in every iteration: put in place by hand, as SGLang's general wrapper would cost as much again."""
+        return {
+            f"{SCHEDULER}.run_batch": self.run_batch,
+            f"{PROCESSOR}.process_batch_result_decode": self.decode,
+        }
+
     def hooks(self) -> dict[str, tuple[str, Hook]]:
-        """Which method is hooked where, and how."""
+        """Everything else: what is hooked where and how, for SGLang's hook registry."""
         return {
             f"{SCHEDULER}.get_init_info": ("after", self.start),
             f"{SCHEDULER}.run_event_loop": ("around", self.serve),
-            f"{SCHEDULER}.run_batch": ("around", self.run_batch),
-            f"{PROCESSOR}.process_batch_result_decode": ("around", self.decode),
             f"{PROCESSOR}.process_batch_result_prefill": ("around", self.other),
             f"{PROCESSOR}.process_batch_result_idle": ("around", self.other),
             f"{ADAPTIVE}._activate": ("around", self.activate),
@@ -80,29 +86,37 @@ class Tracer:
 
     # ---------------------------------------------------------------- every iteration
 
-    def run_batch(self, original: Hook, scheduler: Any, batch: Any, pp_proxy_tensors: Any = None) -> Any:
-        """AROUND Scheduler.run_batch: launch time, queue lengths, depth."""
-        sink = self.sink
-        if sink is None:
-            return original(scheduler, batch, pp_proxy_tensors)
-        sink.batch = batch
-        launch_ns = monotonic_ns()
-        result = original(scheduler, batch, pp_proxy_tensors)
-        sink.launched(scheduler, batch, launch_ns)
-        return result
+    def run_batch(self, original: Hook) -> Hook:
+        """Scheduler.run_batch with launch time, queue lengths and depth kept."""
 
-    def decode(self, original: Hook, processor: Any, batch: Any, result: Any) -> Any:
-        """AROUND process_batch_result_decode, whose first act is to wait for the result.
+        def run_batch(scheduler: Any, batch: Any, pp_proxy_tensors: Any = None) -> Any:
+            sink = self.sink
+            if sink is None:
+                return original(scheduler, batch, pp_proxy_tensors)
+            sink.batch = batch
+            launch_ns = monotonic_ns()
+            result = original(scheduler, batch, pp_proxy_tensors)
+            sink.launched(scheduler, batch, launch_ns)
+            return result
+
+        return run_batch
+
+    def decode(self, original: Hook) -> Hook:
+        """process_batch_result_decode, whose first act is to wait for the result, with the iteration recorded.
 
         Tokens and finish states are read before it, accepted counts after it: it is what computes them.
         """
-        sink = self.sink
-        if sink is None:
-            return original(processor, batch, result)
-        sink.ready(batch, result)
-        returned = original(processor, batch, result)
-        sink.decoded(batch, result)
-        return returned
+
+        def process_batch_result_decode(processor: Any, batch: Any, result: Any) -> Any:
+            sink = self.sink
+            if sink is None:
+                return original(processor, batch, result)
+            sink.ready(batch, result)
+            returned = original(processor, batch, result)
+            sink.decoded(batch, result)
+            return returned
+
+        return process_batch_result_decode
 
     def other(self, original: Hook, processor: Any, batch: Any, result: Any) -> Any:
         """AROUND process_batch_result_prefill and process_batch_result_idle, which wait first as well."""

@@ -10,6 +10,7 @@ import os
 import pkgutil
 import sys
 import tempfile
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,9 @@ def _hook(directory: Path) -> None:
     for path, (kind, hook) in tracer.hooks().items():
         registry.register(path, hook, kinds(kind))
     registry.apply_hooks()
+    for path, wrapper in tracer.wrappers().items():
+        owner, _, name = path.rpartition(".")
+        setattr(resolve(owner), name, wraps(originals[path])(wrapper(originals[path])))
     for path, original in originals.items():
         _confirm(path, original)
 

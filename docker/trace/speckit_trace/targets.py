@@ -23,7 +23,7 @@ PROCESSOR = "sglang.srt.managers.scheduler_components.batch_result_processor.Sch
 _BATCH = "sglang.srt.managers.schedule_batch"
 ADAPTIVE = "sglang.srt.speculative.adaptive_runtime_state.AdaptiveController"
 
-# The first parameters each hook relies on, by name and position.
+# The first parameters that are relied on, by name and position.
 HOOKED: Mapping[str, tuple[str, ...]] = {
     f"{SCHEDULER}.get_init_info": ("self",),
     f"{SCHEDULER}.run_event_loop": ("self",),
@@ -48,6 +48,10 @@ WITNESSES = (
     f"{ADAPTIVE}.activate_step_by_batch",
     f"{ADAPTIVE}.on_verify_complete",
 )
+
+
+# Wrapped by functions of exactly their signature.
+_WHOLE_SIGNATURE = frozenset({f"{SCHEDULER}.run_batch", f"{PROCESSOR}.process_batch_result_decode"})
 
 
 class Refusal(Exception):
@@ -137,7 +141,8 @@ def resolve(path: str) -> Callable[..., Any]:
 def _checked(path: str, parameters: tuple[str, ...]) -> str:
     function = resolve(path)
     names = tuple(inspect.signature(inspect.unwrap(function)).parameters)
-    if names[: len(parameters)] != parameters:
+    relied_on = names if path in _WHOLE_SIGNATURE else names[: len(parameters)]
+    if relied_on != parameters:
         raise Refusal(f"{path} takes ({', '.join(names)}) and not ({', '.join(parameters)}, ...); nothing was hooked")
     try:
         return source_digest(function)
