@@ -11,7 +11,6 @@ import struct
 import zlib
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -268,10 +267,7 @@ def _json(payload: bytes) -> JsonObject:
 
 
 def _rids(payload: bytes) -> list[str]:
-    count = int.from_bytes(payload[:4], "little")
-    texts = payload[4 * (1 + count) :]
     try:
-        lengths = struct.unpack_from(f"<{count}I", payload, 4)
-        return [texts[end - length : end].decode() for length, end in zip(lengths, accumulate(lengths), strict=True)]
-    except (struct.error, UnicodeDecodeError) as error:
+        return payload.rstrip(b"\xff").decode().split("\0")
+    except UnicodeDecodeError as error:
         raise ImportFileError(f"the trace names requests in a way that cannot be read ({error})") from None

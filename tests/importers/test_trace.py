@@ -23,7 +23,7 @@ from tests.trace_patch.written import Recorder, Req, decode, layout, prefill, re
 
 Content = dict[int, list[tuple[str, int, int]]]
 
-NAMES = st.text(max_size=40).filter(lambda text: text.encode("utf-8", "replace").decode() == text)
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ def test_kinds_that_this_kit_does_not_know_are_skipped(tmp_path: Path, kind: int
     [
         ((Kind.EVENT, b"[1] "), "not a JSON object"),
         ((Kind.EVENT, b"{   "), "not JSON"),
-        ((Kind.RIDS, b"\xff\xff\xff\xff"), "names requests in a way that cannot be read"),
+        ((Kind.RIDS, b"\xff123"), "names requests in a way that cannot be read"),
         ((Kind.ITERATION, b"1234"), "length that its kind cannot have"),
         ((Kind.ITERATION, bytes(32)), "length that its kind cannot have"),
         ((Kind.ITERATION, bytes(36)), "rows of requests it does not name"),

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
 from dataclasses import astuple, dataclass
-from functools import lru_cache
 
 MAGIC = b"SPKTRACE"
 FORMAT_VERSION = 1
@@ -25,6 +23,9 @@ _CHECKSUM_OFFSET = 36
 
 HEADER, RIDS, ITERATION, PREFILL, SWITCH, EVENT = range(1, 7)
 
+WORD = struct.Struct("@I").pack
+WORD_BYTES = 4
+
 # first word, iteration, launch ns, ready ns, draft tokens, depth, mode and graph bit, running, waiting. In the
 # machine's own order, because packing is then twice as fast; a machine of another order is refused at install.
 ITERATION_HEAD = struct.Struct("@IIQQHBBHH")
@@ -34,7 +35,7 @@ _PREFILL = struct.Struct("<IIII")
 _SWITCH = struct.Struct("<IIQBBBxId")
 
 ROW_BYTES = 8  # output tokens u32, request u16, accepted drafts u8, flags u8: four columns, in this order
-ITERATION_BYTES = ITERATION_HEAD.size + 4  # and the checksum
+ITERATION_BYTES = ITERATION_HEAD.size + WORD_BYTES  # the checksum
 
 NO_DRAFTS = 0xFFFF
 NO_DEPTH = 0xFF
@@ -51,9 +52,6 @@ FINISHED, RETRACTED, DECODING, CHUNK = 1, 2, 4, 8  # row flags
 # segment, and still each record proves itself.
 RESIDUE = 0x2144DF1C
 
-CHECKSUM = struct.Struct("@I").pack
-CHECKSUM_BYTES = 4
-
 _WORDS_LIMIT = 1 << 24
 
 
@@ -67,7 +65,7 @@ def first_word(kind: int, size: int) -> int:
 
 def sealed(body: bytes) -> bytes:
     """A record with its checksum."""
-    return body + CHECKSUM(zlib.crc32(body, RESIDUE))
+    return body + WORD(zlib.crc32(body, RESIDUE))
 
 
 def segment_header(number: int, stream: bytes, pid: int, *, monotonic_ns: int, wall_ns: int) -> bytes:
@@ -82,24 +80,21 @@ def text_record(kind: int, text: str) -> bytes:
     """A record whose payload is UTF-8 text, padded with blanks."""
     payload = text.encode("utf-8", "backslashreplace")
     payload += b" " * (-len(payload) % 4)
-    return sealed(first_word(kind, len(payload) + 8).to_bytes(4, "little") + payload)
+    return sealed(WORD(first_word(kind, 8 + len(payload))) + payload)
 
 
 def rids_record(rids: list[str]) -> bytes:
-    """Names for the next request numbers of the segment: count, byte lengths, UTF-8 texts."""
-    texts = [rid.encode("utf-8", "backslashreplace") for rid in rids]
-    names = b"".join(texts)
-    names += _PADDING[len(names) & 3]
-    first = first_word(RIDS, 12 + 4 * len(texts) + len(names))
-    return sealed(_words(2 + len(texts))(first, len(texts), *map(len, texts)) + names)
+    """Names for the next request numbers of the segment: texts with zero bytes between them."""
+    text = "\0".join(rids)
+    if text.count("\0") != len(rids) - 1:
+        text = "\0".join([rid.replace("\0", "\\0") for rid in rids])
+    names = text.encode("utf-8", "backslashreplace")
+    names += _NOT_TEXT[len(names) & 3]
+    return sealed(WORD(first_word(RIDS, 8 + len(names))) + names)
 
 
-_PADDING = (b"", bytes(3), bytes(2), bytes(1))
-
-
-@lru_cache(maxsize=256)
-def _words(count: int) -> Callable[..., bytes]:
-    return struct.Struct(f"@{count}I").pack
+# Up to the next word, bytes that no UTF-8 text contains.
+_NOT_TEXT = (b"", b"\xff\xff\xff", b"\xff\xff", b"\xff")
 
 
 def prefill_record(number: int, new_tokens: int, cached_tokens: int) -> bytes:

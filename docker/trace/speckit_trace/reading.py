@@ -9,11 +9,13 @@ from speckit_trace import layout
 _REASON_LIMIT = 300  # characters; a stop must fit into the reserve of a segment
 
 
-def wait_for_tokens(result: Any) -> None:
-    """How SGLang waits without overlap and without speculation: by reading the tokens, if a device has them."""
-    tokens: Any = getattr(result, "next_token_ids", None)
-    if hasattr(tokens, "tolist"):
-        tokens.tolist()
+def wait_for(result: Any) -> None:
+    """Wait for a result as SGLang does: for its copy or, without overlap and speculation, by reading its tokens."""
+    copied = result.copy_done
+    if copied is not None:
+        copied.synchronize()
+    elif hasattr(tokens := getattr(result, "next_token_ids", None), "tolist"):
+        tokens.tolist()  # type: ignore[union-attr]
 
 
 def state_of(req: Any) -> int:

@@ -16,16 +16,16 @@ from zlib import crc32
 
 from speckit_trace import layout
 from speckit_trace.layout import (
-    CHECKSUM,
-    CHECKSUM_BYTES,
     GRAPH_BIT,
     NO_DEPTH,
     NO_DRAFTS,
     RESIDUE,
     SATURATED,
+    WORD,
+    WORD_BYTES,
     Switch,
 )
-from speckit_trace.reading import part_of, reason_of, slot_of, state_of, wait_for_tokens
+from speckit_trace.reading import part_of, reason_of, slot_of, state_of, wait_for
 from speckit_trace.shape import Shape
 from speckit_trace.stream import SEGMENT_BYTES, Stream, event_record
 
@@ -86,11 +86,7 @@ class Recorder:
             special = [r for r in shape.reqs if r.finished_reason is not None or r.is_retracted]
             self._flags = bytes(map(state_of, shape.reqs)) if special else shape.no_flags
             # Last, so that all of the above is done while the device is still busy.
-            copied = result.copy_done
-            if copied is not None:
-                copied.synchronize()
-            else:
-                wait_for_tokens(result)
+            wait_for(result)
             self._ready_ns = monotonic_ns()
         except Exception as error:  # see launched
             self._stop(error)
@@ -119,19 +115,21 @@ class Recorder:
 
     def processed(self, batch: Any, result: Any) -> None:
         """Record an iteration of any other mode, before SGLang acts on its result; nothing was drafted in it."""
-        if self.stopped is None:
-            self._shape = self._nobody  # see Shape: never the same across a prefill
-            self.ready(batch, result)
         if self.stopped is not None:
             return self._drop()
         try:
-            shape = self._shape
+            self.batch = batch
+            self.stream.name([r.rid for r in batch.reqs], 0)
+            shape = self._shape = Shape(batch.reqs, self.stream)
+            self._lengths = list(map(len, shape.outputs))
+            decoding = batch.decoding_reqs or ()
+            flags = bytes([state_of(r) | part_of(r, decoding) for r in shape.reqs])
+            wait_for(result)
+            ready_ns = monotonic_ns()
             number = batch.forward_iter
             launch_ns, _, running, waiting = self._launched.pop(number, _NEVER_LAUNCHED)
             mode = int(batch.forward_mode) | (GRAPH_BIT if result.can_run_cuda_graph else 0)
-            decoding = batch.decoding_reqs or ()
-            flags = bytes([state_of(r) | part_of(r, decoding) for r in batch.reqs])
-            when = (number, launch_ns, self._ready_ns)
+            when = (number, launch_ns, ready_ns)
             head = shape.pack(shape.first, *when, NO_DRAFTS, NO_DEPTH, mode, running, waiting, *self._lengths)
             self._commit(shape, head, shape.no_accepted, flags)
             if batch.extend_lens is not None:
@@ -188,9 +186,9 @@ class Recorder:
             shape = self._renamed(shape)
             end = stream.position + shape.size
         body = head + shape.column + accepted + flags
-        if len(body) + CHECKSUM_BYTES != shape.size:
+        if len(body) + WORD_BYTES != shape.size:
             raise ValueError(f"{len(accepted)} accepted counts for {len(shape.reqs)} requests")
-        stream.write(body + CHECKSUM(crc32(body, RESIDUE)))
+        stream.write(body + WORD(crc32(body, RESIDUE)))
         stream.position = end
         self.iterations += 1
 

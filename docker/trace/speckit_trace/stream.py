@@ -43,6 +43,7 @@ class Stream:
         self.id = uuid.uuid4()
         self.position = self.limit = 0
         self.numbers: dict[str, int] = {}
+        self._named = 0  # two requests of one name count twice
         self._directory = directory
         self._header = layout.text_record(layout.HEADER, json.dumps({**facts, "pid": os.getpid()}))
         self._segment_bytes = segment_bytes
@@ -63,23 +64,26 @@ class Stream:
 
     def name(self, rids: list[str], room: int) -> None:
         """Number these requests, in a segment that then still has so much room."""
-        fresh = [rid for rid in dict.fromkeys(rids) if rid not in self.numbers]
+        fresh = [rid for rid in rids if rid not in self.numbers]
+        if not fresh and self.position + room <= self.limit:
+            return
         names = layout.rids_record(fresh)
-        full = len(self.numbers) + len(fresh) > layout.MAX_REQUESTS
+        full = self._named + len(fresh) > layout.MAX_REQUESTS
         if full or self.position + len(names) + room > self.limit:
-            fresh = list(dict.fromkeys(rids))
-            names = layout.rids_record(fresh)
+            fresh, names = rids, layout.rids_record(rids)
             self.turn(len(names) + room)
         if fresh:
             self.put_last(names)
-            for rid in fresh:
-                self.numbers[rid] = len(self.numbers)
+        for rid in fresh:
+            self.numbers[rid] = self._named
+            self._named += 1
 
     def turn(self, room: int) -> None:
         """Go on in a new segment that has so much room. When there is none to be had, the old one stays."""
         previous, used = self.segment, self.position
         self.segment = self._opened(room)
         self.numbers.clear()
+        self._named = 0
         previous.close(used)
 
     def close(self) -> None:
