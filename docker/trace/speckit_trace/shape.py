@@ -24,29 +24,18 @@ class Shape:
     that follows it, and a shape is not used across a prefill.
     """
 
-    __slots__ = (
-        "column",
-        "first",
-        "no_accepted",
-        "no_flags",
-        "outputs",
-        "pack",
-        "pack_numbers",
-        "reqs",
-        "segment",
-        "size",
-    )
+    __slots__ = ("column", "first", "no_accepted", "no_flags", "outputs", "pack", "reqs", "segment", "size")
 
     def __init__(self, reqs: list[Any], stream: Stream) -> None:
         self.reqs = reqs[:]
         self.outputs = [r.output_ids for r in reqs]
-        self.size, self.first, self.pack, self.pack_numbers, self.no_accepted, self.no_flags = _frame(len(reqs))
+        self.size, self.first, self.pack, pack_numbers, self.no_accepted, self.no_flags = _frame(len(reqs))
         numbers = stream.numbers
         try:
-            self.column = self.pack_numbers(*[numbers[r.rid] for r in reqs])
+            self.column = pack_numbers(*[numbers[r.rid] for r in reqs])
         except KeyError:
             stream.name([r.rid for r in reqs], self.size)
-            self.column = self.pack_numbers(*[numbers[r.rid] for r in reqs])
+            self.column = pack_numbers(*[numbers[r.rid] for r in reqs])
         self.segment = stream.segment
 
 
