@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.contract import load
-from kit.diagnosis import Cause, Origin, diagnose, join_failures
+from kit.diagnosis import Cause, diagnose, diagnose_requests
 from kit.diagnosis.causes import REMEDIES
+from kit.diagnosis.log import Origin, failures, read
 
 DATA = Path(__file__).parent / "data"
 LOGS = DATA / "logs"
@@ -117,7 +118,7 @@ def recorded(status: int | None) -> list[Any]:
 def test_a_recorded_500_is_a_failed_request_of_a_living_server(call: dict[str, Any]) -> None:
     text = "\n".join(call["server_log"])
     assert diagnose(text).cause is Cause.REQUEST_FAILED
-    (failure,) = join_failures(text)
+    (failure,) = failures(read(text))
     assert failure.origin is Origin.REQUEST
     assert failure.time is not None
     if failure.exception:
@@ -221,18 +222,24 @@ def test_a_handled_exception_counts_only_when_the_server_died_without_another() 
     assert diagnose(text, exit_code=1).evidence == "KeyError: 1"
 
 
-def test_failures_of_a_living_server_are_listed_for_joining() -> None:
-    text = log("requests_refused")
-    found = [(failure.time, failure.exception, failure.line) for failure in join_failures(text)]
-    assert found == [
-        ("2026-03-02 09:00:52", "TypeError: Unexpected keyword argument 'seed'", 33),
-        ("2026-03-02 09:00:53", "TypeError: Unexpected keyword argument 'seed'", 43),
-        ("2026-03-02 09:00:55", "TypeError: '<=' not supported between instances of 'int' and 'str'", 53),
-    ]
+REFUSED = [
+    ("2026-03-02 09:00:52", "TypeError: Unexpected keyword argument 'seed'", 33),
+    ("2026-03-02 09:00:53", "TypeError: Unexpected keyword argument 'seed'", 43),
+    ("2026-03-02 09:00:55", "TypeError: '<=' not supported between instances of 'int' and 'str'", 53),
+]
+
+
+@pytest.mark.parametrize(("after", "upto", "expected"), [(0, 99, REFUSED), (35, 99, REFUSED[1:]), (0, 45, REFUSED[:2])])
+def test_failed_requests_of_a_living_server_are_told_between_two_lines(
+    after: int, upto: int, expected: list[tuple[str, str, int]]
+) -> None:
+    told = diagnose_requests(log("requests_refused"), after=after, upto=upto)
+    assert [(one.time, one.evidence, one.line) for one in told] == expected
+    assert {one.cause for one in told} == {Cause.REQUEST_FAILED}
 
 
 def test_a_linked_traceback_is_one_failure_with_its_chain() -> None:
-    (failure,) = join_failures(log("model_gated"))
+    (failure,) = failures(read(log("model_gated")))
     assert [raised.type for raised in failure.chain] == [
         "requests.exceptions.HTTPError",
         "huggingface_hub.errors.GatedRepoError",

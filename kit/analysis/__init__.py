@@ -11,6 +11,7 @@ from kit.analysis.acceptance_results import (
     IterationTime,
 )
 from kit.analysis.analyse import analyse
+from kit.analysis.failures import FailedAnswer, failed_answers
 from kit.analysis.flags import arm_server_infos, flag_differences
 from kit.analysis.index import depth_of, spec_of
 from kit.analysis.output_results import (
@@ -59,6 +60,7 @@ __all__ = [
     "DepthShare",
     "Distribution",
     "Divergence",
+    "FailedAnswer",
     "FlagClass",
     "FlagDifference",
     "GateMovement",
@@ -80,6 +82,7 @@ __all__ = [
     "arm_server_infos",
     "compare_speed",
     "depth_of",
+    "failed_answers",
     "flag_differences",
     "spec_of",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from kit.analysis import CellResult, depth_of
 from kit.checks.evidence import Evidence, about_cell
 from kit.checks.results import Code, Doubt, Severity
-from kit.records import Outcome, Repetition
+from kit.records import Outcome, Phase, Repetition
 from kit.units import NS_PER_S
 
 __all__ = [
@@ -43,13 +44,26 @@ def failed_requests(evidence: Evidence) -> Iterator[Doubt]:
         if cell.failed:
             share = cell.failed / cell.requests
             kinds = ", ".join(f"{c.count} {c.outcome.value}" for c in cell.outcomes if c.outcome is not Outcome.OK)
+            reason, hint = _told(evidence, cell)
             yield about_cell(
                 cell,
                 Code.FAILED_REQUESTS,
                 Severity.INVALID if share > limit else Severity.DOUBT,
-                f"{cell.failed} of {cell.requests} requests failed ({kinds}); the limit is {limit:.1%}",
-                "read the launch's log at the time of the failures; a failed request is never retried",
+                f"{cell.failed} of {cell.requests} requests failed ({kinds}); the limit is {limit:.1%}{reason}",
+                hint,
             )
+
+
+def _told(evidence: Evidence, cell: CellResult) -> tuple[str, str]:
+    """What the server's log says of the cell's failures, after a semicolon, and the next step."""
+    timed = (one for one in evidence.failed if one.cell == cell.cell and one.phase is Phase.TIMED)
+    told = [one.why for one in timed if one.why is not None]
+    if not told:
+        return "", "read the launch's log at the time of the failures; a failed request is never retried"
+    (first, count), *others = Counter(why.title for why in told).most_common()
+    shown = next(why for why in told if why.title == first)
+    more = f", and {sum(n for _, n in others)} for other reasons" if others else ""
+    return f"; {count} of them: {first} (server log, line {shown.line}){more}", shown.advice
 
 
 def nan_logits(evidence: Evidence) -> Iterator[Doubt]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kit.analysis import Analysis, CellEvidence, CellResult
+from kit.analysis import Analysis, CellEvidence, CellResult, FailedAnswer, failed_answers
 from kit.checks.results import Code, Doubt, Scope, Severity
 from kit.records import Launch, Phase, Repetition, Role, RunFacts
 from kit.sglang import effective_config
@@ -35,6 +35,11 @@ class Evidence:
         selected = any(text.startswith("PARTIAL: arms ") for text in self.facts.header.declarations)
         launched = {launch.arm for launch in self.facts.launches}
         return tuple(arm for arm in self.spec.arms if not selected or arm.name in launched)
+
+    @cached_property
+    def failed(self) -> tuple[FailedAnswer, ...]:
+        """Every failed request with the traceback that explains it, if the server's log has one."""
+        return failed_answers(self.facts)
 
     def arm(self, launch: Launch) -> Arm:
         """The arm that a launch served."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
+from kit.analysis import FailedAnswer, failed_answers
 from kit.cli.options import json_option, print_json, selected, selection_options, spec_argument
 from kit.console import progress
 from kit.errors import SpecError
@@ -26,6 +27,13 @@ _REPORTS = Path("reports")
 @selection_options
 @click.option("--out", type=click.Path(path_type=Path), help="Run file to write; results/<run id>.duckdb by default.")
 @click.option("--reports", type=click.Path(path_type=Path), default=_REPORTS, help="Folder of the verdict.")
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="[ARM:]NAME[=VALUE]",
+    help="Let a stand-in get something wrong; the verdict says so. `python -m kit.standin --help` lists the names.",
+)
 @click.option("--no-progress", is_flag=True, help="No progress bar.")
 @json_option
 def run(  # noqa: PLR0913
@@ -35,6 +43,7 @@ def run(  # noqa: PLR0913
     blocks: int | None,
     out: Path | None,
     reports: Path,
+    faults: tuple[str, ...],
     no_progress: bool,
     as_json: bool,
 ) -> None:
@@ -46,7 +55,7 @@ def run(  # noqa: PLR0913
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     reports.mkdir(parents=True, exist_ok=True)  # before measuring: an hour later is too late to find out
     with progress(wanted=not no_progress) as watcher:
-        path = run_spec(spec, out=out, selection=selected(arms, levels, blocks), watcher=watcher)
+        path = run_spec(spec, out=out, selection=selected(arms, levels, blocks), watcher=watcher, faults=faults)
     _publish(path, reports, as_json)
 
 
@@ -103,8 +112,9 @@ def list_runs(folder: Path, as_json: bool) -> None:
 @click.command()
 @click.argument("run_file", type=click.Path(path_type=Path))
 @click.option("--log", "logged", type=click.IntRange(min=0), help="Print the server log of this launch instead.")
+@click.option("--failed", is_flag=True, help="List the failed requests instead, each with what the server's log says.")
 @json_option
-def show(run_file: Path, logged: int | None, as_json: bool) -> None:
+def show(run_file: Path, logged: int | None, failed: bool, as_json: bool) -> None:
     """Show what RUN_FILE holds: its launches and how each ended.
 
     \b
@@ -113,6 +123,8 @@ def show(run_file: Path, logged: int | None, as_json: bool) -> None:
     facts = read_run(run_file)
     if logged is not None:
         click.echo(_log(facts, logged), nl=False)
+    elif failed:
+        _show_failed(failed_answers(facts), as_json)
     elif as_json:
         print_json(_contents(facts))
     else:
@@ -124,6 +136,30 @@ def _log(facts: RunFacts, number: int) -> str:
         if launch.launch == number:
             return launch.log
     raise SpecError(f"--log {number}: the run has launches 0 to {len(facts.launches) - 1}")
+
+
+def _show_failed(answers: Sequence[FailedAnswer], as_json: bool) -> None:
+    rows = [
+        {
+            "launch": one.launch,
+            "phase": one.phase.value,
+            "rid": one.request.rid,
+            "outcome": one.request.outcome.value,
+            "status": one.request.status,
+            "error": one.request.error,
+            "why": one.why.title if one.why else None,
+            "line": one.why.line if one.why else None,
+        }
+        for one in answers
+    ]
+    if as_json:
+        print_json({"schema_version": 1, "failed": rows})
+        return
+    if not rows:
+        click.echo("no request failed", err=True)
+    for row in rows:
+        why = f"; {row['why']} (line {row['line']} of the log)" if row["why"] else ""
+        click.echo(f"{row['launch']:>4}  {row['rid']:<20} {row['outcome']:<13} {row['error']}{why}")
 
 
 def _contents(facts: RunFacts) -> dict[str, object]:

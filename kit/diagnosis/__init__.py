@@ -14,10 +14,10 @@ from difflib import get_close_matches
 
 from kit.diagnosis.causes import REMEDIES, Cause
 from kit.diagnosis.exits import from_exit_status, status_note
-from kit.diagnosis.findings import Finding, degraded, fatal, handled
-from kit.diagnosis.log import Failure, Line, Origin, Raised, failures, read
+from kit.diagnosis.findings import Finding, degraded, fatal, handled, of_request
+from kit.diagnosis.log import Line, Origin, failures, read
 
-__all__ = ["Cause", "Diagnosis", "Failure", "Origin", "Raised", "diagnose", "join_failures"]
+__all__ = ["Cause", "Diagnosis", "diagnose", "diagnose_requests"]
 
 _SIGTERM = "SIGTERM received"
 
@@ -85,12 +85,28 @@ def diagnose(
     )
 
 
-def join_failures(log_text: str) -> tuple[Failure, ...]:
-    """Every traceback and lone exception of a log, with line, exception and time, for joining to failed answers.
+def diagnose_requests(
+    log_text: str, *, after: int, upto: int, sampling_keys: Collection[str] = ()
+) -> tuple[Diagnosis, ...]:
+    """Each request that failed on a living server between two lines of its log, in order: what it raised and where.
 
-    A failed request is one of origin `REQUEST`; the server went on after it.
+    Args:
+        log_text: the whole log so far.
+        after: number of lines that were there before the requests were sent.
+        upto: number of lines that were there after the last answer.
+        sampling_keys: sampling parameters of this SGLang, for a suggestion when one is unknown.
     """
-    return tuple(failures(read(log_text)))
+    lines = read(log_text)[:upto]
+    raised = [one for one in failures(lines) if one.origin is Origin.REQUEST and one.first > after]
+    return tuple(
+        _diagnosis(
+            finding,
+            time=failure.time,
+            contributing=(),
+            suggestion=_suggestion(finding, (), sampling_keys),
+        )
+        for failure, finding in ((one, of_request(one, lines)) for one in raised)
+    )
 
 
 def _stop(lines: Sequence[Line]) -> Line | None:

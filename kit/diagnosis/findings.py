@@ -9,7 +9,7 @@ from kit.diagnosis.causes import Cause
 from kit.diagnosis.log import Failure, Line, Origin, Raised
 from kit.diagnosis.signatures import CONSEQUENCES, EXCEPTIONS, LINES, match
 
-__all__ = ["Finding", "degraded", "fatal", "handled"]
+__all__ = ["Finding", "degraded", "fatal", "handled", "of_request"]
 
 _EXCERPT_LINES = 12
 
@@ -74,7 +74,7 @@ def degraded(lines: Sequence[Line], found: Sequence[Failure]) -> Iterator[Findin
             yield Finding(Cause.ADAPTIVE_OFF, line.number, line.text, _after(line.text, "disabled: ", "reason: "))
     for failure in found:
         if _is_request(failure):
-            yield _of_request(failure, lines)
+            yield of_request(failure, lines)
 
 
 def _ends_process(failure: Failure) -> bool:
@@ -106,7 +106,8 @@ def _of_failure(failure: Failure, lines: Sequence[Line]) -> Finding:
     return Finding(Cause.UNKNOWN, failure.first, failure.header, "its traceback is cut in the log", excerpt)
 
 
-def _of_request(failure: Failure, lines: Sequence[Line]) -> Finding:
+def of_request(failure: Failure, lines: Sequence[Line]) -> Finding:
+    """What a failed request of a living server raised."""
     found = match(failure.exception, EXCEPTIONS)
     detail = found.detail if found is not None and found.cause is Cause.REQUEST_FAILED else failure.exception
     return Finding(

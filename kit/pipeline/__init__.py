@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from kit import __version__
 from kit.importers.capture import import_capture
 from kit.models import located
 from kit.pipeline.experiment import Experiment, Watcher, measure
+from kit.pipeline.faults import faults_by_arm
 from kit.pipeline.preview import Preview, preview
 from kit.pipeline.run_files import newest_run, run_files
 from kit.pipeline.truth import simulated_truth
@@ -25,11 +27,16 @@ from kit.verdict import Verdict, judge
 __all__ = ["Preview", "Watcher", "import_run", "newest_run", "preview", "published", "run_files", "run_spec"]
 
 
-def run_spec(source: Path, *, out: Path | None, selection: Selection, watcher: Watcher) -> Path:
-    """Measure the spec in `source`; the path of the run file, by default results/<run id>.duckdb."""
+def run_spec(
+    source: Path, *, out: Path | None, selection: Selection, watcher: Watcher, faults: Sequence[str] = ()
+) -> Path:
+    """Measure the spec in `source`; the path of the run file, by default results/<run id>.duckdb.
+
+    `faults` are what a stand-in shall get wrong: NAME[=VALUE] for every arm or ARM:NAME[=VALUE] for one.
+    """
     planned = preview(source, selection)
-    runtime = runtime_for(planned.spec)
-    header = _header(planned, source, runtime.origin)
+    runtime = runtime_for(planned.spec, faults=faults_by_arm(faults, planned.spec))
+    header = _header(planned, source, runtime.origin, faults)
     path = out or Path("results") / f"{header.run_id}.duckdb"
     experiment = Experiment(located(planned.spec), planned.prompts, planned.plan, runtime, header, path)
     measure(experiment, watcher=watcher)
@@ -49,7 +56,7 @@ def import_run(source: Path, *, out: Path) -> Path:
     return out
 
 
-def _header(planned: Preview, source: Path, origin: Origin) -> RunHeader:
+def _header(planned: Preview, source: Path, origin: Origin, faults: Sequence[str]) -> RunHeader:
     now = datetime.now(UTC)
     commit = spec_commit(source)
     truth = {"simulated_truth": simulated_truth(planned.spec, planned.prompts)} if origin is Origin.SIMULATED else {}
@@ -66,5 +73,5 @@ def _header(planned: Preview, source: Path, origin: Origin) -> RunHeader:
         host=host_facts() | truth,
         spec_commit=commit.commit if commit else None,
         spec_committed_utc=commit.committed_utc if commit else None,
-        declarations=planned.plan.declarations,
+        declarations=(*planned.plan.declarations, *(f"FAULT ASKED FOR: {fault}" for fault in faults)),
     )

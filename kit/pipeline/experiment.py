@@ -78,6 +78,7 @@ class _Session:
     block: tuple[Prompt, ...]
     endpoint: Endpoint
     trace: TraceTail
+    server: Server
     watcher: Watcher
 
 
@@ -129,8 +130,9 @@ def _run_launch(experiment: Experiment, ordinal: int, planned: PlannedLaunch, wa
     try:
         launch = _serve(experiment, launch, planned, server, watcher)
     except ServerError as error:
-        watcher.say(f"launch {ordinal} ({planned.arm}): {error}")
-        launch = replace(launch, status=LaunchStatus.FAILED, failure=str(error))
+        failure = server.death() or str(error)
+        watcher.say(f"launch {ordinal} ({planned.arm}): {failure}")
+        launch = replace(launch, status=LaunchStatus.FAILED, failure=failure)
     except (KeyboardInterrupt, asyncio.CancelledError):
         launch = replace(launch, failure="stopped by the user")
         raise Interrupted(
@@ -150,6 +152,8 @@ def _order(experiment: Experiment, ordinal: int, arm: Arm) -> Order:
         config.write_text(text, encoding="utf-8")
     return Order(
         launch=ordinal,
+        arm=arm.name,
+        sglang=experiment.spec.engine.sglang,
         flags=launch_flags(experiment.spec, arm, adaptive_config=str(config)),
         env=experiment.spec.server.env,
         folder=folder,
@@ -166,7 +170,8 @@ def _serve(experiment: Experiment, launch: Launch, planned: PlannedLaunch, serve
     _require_own_server(experiment, launch, arm)
     add_launch(experiment.out, launch)
     block = experiment.prompts.part(planned.block, experiment.spec.design.blocks)
-    session = _Session(experiment, launch, arm, block, endpoint, TraceTail(endpoint.trace, launch.launch), watcher)
+    trace = TraceTail(endpoint.trace, launch.launch)
+    session = _Session(experiment, launch, arm, block, endpoint, trace, server, watcher)
     for position, cell in enumerate(planned.cells):
         _measure_cell(session, cell, position)
     return replace(launch, status=LaunchStatus.COMPLETED, server_info=server_info(endpoint.base_url))
@@ -199,9 +204,12 @@ def _measure_cell(session: _Session, planned: PlannedCell, position: int) -> Non
 
 
 def _repeat(session: _Session, cell: Cell, attempt: int, prompts: tuple[Prompt, ...]) -> Phase:
-    """Send `prompts` once and store the repetition with its part of the trace; attempt 0 is the warm-up."""
+    """Send `prompts` once and store the repetition with its part of the trace; attempt 0 is the warm-up.
+
+    Raises ServerError, after storing, when the server did not outlive the pass.
+    """
     flush_cache(session.endpoint.base_url)
-    before = _standin(session)
+    before, logged = _standin(session), _log_lines(session)
     number = cell.cell * 10 + attempt
     started_utc, started_ns = _now(), time.monotonic_ns()
     exchanges, health = asyncio.run(
@@ -214,8 +222,8 @@ def _repeat(session: _Session, cell: Cell, attempt: int, prompts: tuple[Prompt, 
         )
     )
     ended_ns = time.monotonic_ns()
-    flush_cache(session.endpoint.base_url)
-    client = asdict(health) | {"standin": {name: n - before[name] for name, n in _standin(session).items()} or None}
+    played, broken = _settled(session, before)
+    client = asdict(health) | {"standin": played, "log_lines": [logged, _log_lines(session)]}
     phase = Phase.TIMED if attempt else Phase.WARMUP
     repetition = Repetition(number, cell.cell, phase, started_utc, started_ns, ended_ns, client)
     if 0 < attempt < _ATTEMPTS and disturbed(
@@ -224,7 +232,26 @@ def _repeat(session: _Session, cell: Cell, attempt: int, prompts: tuple[Prompt, 
         repetition = replace(repetition, phase=Phase.DISTURBED)
     records = _records(exchanges, prompts, number, speculative=not isinstance(session.arm, BaselineArm))
     add_repetition(session.experiment.out, cell, repetition, records, session.trace.read_new())
+    if broken is not None:
+        raise broken
     return repetition.phase
+
+
+def _settled(session: _Session, before: dict[str, int]) -> tuple[dict[str, int] | None, ServerError | None]:
+    """Empty the idle server's caches, which ends the pass in its trace and log.
+
+    What a stand-in played since `before` (None: a real server), and the error of a server that is no longer there.
+    """
+    try:
+        flush_cache(session.endpoint.base_url)
+        return {name: count - before[name] for name, count in _standin(session).items()} or None, None
+    except ServerError as error:
+        return None, error
+
+
+def _log_lines(session: _Session) -> int:
+    """Lines of the server's log so far, by which a failed answer finds its traceback."""
+    return session.server.log_text().count("\n")
 
 
 def _standin(session: _Session) -> dict[str, int]:

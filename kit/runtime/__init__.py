@@ -1,6 +1,9 @@
 """Ways to run a server. Each yields an endpoint, always saves the log, always leaves nothing running."""
 
-from kit.errors import PrerequisiteError
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from kit.errors import PrerequisiteError, SpecError
 from kit.runtime.endpoint import Endpoint, Order, Runtime, Server, flush_cache, server_info
 from kit.runtime.interpreter import cpu_engine, local_python
 from kit.runtime.process import LocalRuntime, ProcessServer, StandinRuntime
@@ -19,11 +22,16 @@ __all__ = [
 ]
 
 
-def runtime_for(spec: Spec) -> Runtime:
-    """The runtime that `spec` asks for. Raises PrerequisiteError for one this version does not have."""
+def runtime_for(spec: Spec, *, faults: Mapping[str, Sequence[str]] = MappingProxyType({})) -> Runtime:
+    """The runtime that `spec` asks for; a stand-in gets the `faults` of each arm.
+
+    Raises PrerequisiteError for a runtime this version does not have, SpecError for faults of a real server.
+    """
     kind, world = spec.engine.runtime, spec.engine.world
     if kind == "standin" and world is not None:
-        return StandinRuntime(world, version=spec.engine.sglang)
+        return StandinRuntime(world, faults=faults)
+    if faults:
+        raise SpecError(f"--fault: engine.runtime is {kind}, and only a stand-in gets something wrong when asked to")
     if kind == "local":
         return LocalRuntime(cpu_engine() if spec.engine.image == "cpu" else local_python())
     raise PrerequisiteError(

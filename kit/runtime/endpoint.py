@@ -19,12 +19,14 @@ __all__ = ["Endpoint", "Order", "Runtime", "Server", "flush_cache", "is_ready", 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to start: SGLang's flags without host and port, its environment, and where its files go.
+    """What to start: the SGLang version, its flags without host and port, its environment, where its files go.
 
-    `launch` is the ordinal of the launch; the stand-in seeds its noise with it.
+    `launch` is the ordinal of the launch, which seeds the stand-in's noise; `arm` is whose server it is.
     """
 
     launch: int
+    arm: str
+    sglang: str
     flags: tuple[str, ...]
     env: dict[str, str]
     folder: Path
@@ -50,6 +52,9 @@ class Server(Protocol):
 
     def stop(self) -> int | None:
         """Stop it and everything it started; its exit code, None when it was never started. Safe to call twice."""
+
+    def death(self) -> str | None:
+        """What ended it, in one line with the next step; None while it lives."""
 
     def log_text(self) -> str:
         """Its log so far."""

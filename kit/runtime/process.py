@@ -8,8 +8,11 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
+from kit.contract import load
 from kit.diagnosis import diagnose
 from kit.errors import ServerError
 from kit.records import Origin
@@ -69,8 +72,13 @@ class ProcessServer:
             )
 
     def _cause(self, code: int | None) -> str:
-        found = diagnose(self.log_text(), exit_code=code)
+        known = load(self._order.sglang)
+        found = diagnose(self.log_text(), exit_code=code, flags=known.flags, sampling_keys=known.sampling_keys)
         return f"{found.title}; {found.advice}"
+
+    def death(self) -> str | None:
+        code = self._process.poll() if self._process is not None else None
+        return f"the server ended with {code} while it was measured: {self._cause(code)}" if code is not None else None
 
     def stop(self) -> int | None:
         if self._process is None:
@@ -89,17 +97,18 @@ class ProcessServer:
 
 
 class StandinRuntime:
-    """The embedded simulator, one process a launch."""
+    """The embedded simulator, one process a launch; `faults` are what it shall get wrong, by arm."""
 
     origin = Origin.SIMULATED
 
-    def __init__(self, world: str, *, version: str) -> None:
+    def __init__(self, world: str, *, faults: Mapping[str, Sequence[str]] = MappingProxyType({})) -> None:
         self._world = world
-        self._version = version
+        self._faults = faults
 
     def server(self, order: Order) -> Server:
-        world = ("--world", self._world, "--version", self._version, "--launch-seed", str(order.launch))
-        return ProcessServer((sys.executable, "-m", "kit.standin", *world), order)
+        world = ("--world", self._world, "--version", order.sglang, "--launch-seed", str(order.launch))
+        faults = (word for fault in self._faults.get(order.arm, ()) for word in ("--fault", fault))
+        return ProcessServer((sys.executable, "-m", "kit.standin", *world, *faults), order)
 
 
 class LocalRuntime:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kit.errors import SpecError
 
-__all__ = ["Faults", "LaunchFailure", "Strike", "parse_faults"]
+__all__ = ["Faults", "LaunchFailure", "Strike", "known_faults", "parse_faults"]
 
 
 class Strike(StrEnum):
@@ -107,6 +107,11 @@ class Faults:
     def launch_failure(self) -> LaunchFailure | None:
         """How the launch ends before it is ready."""
         return next((failure for failure in LaunchFailure if getattr(self, _attribute(failure))), None)
+
+
+def known_faults() -> tuple[tuple[str, str], ...]:
+    """Every fault by name, with what it does."""
+    return tuple((each.name.replace("_", "-"), each.metadata["about"]) for each in fields(Faults))
 
 
 def parse_faults(given: Sequence[str]) -> Faults:

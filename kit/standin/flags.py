@@ -9,6 +9,7 @@ from typing import Any
 
 from kit.contract import Contract, Flag, Values
 from kit.standin.dialect import DEFAULT_VERSION
+from kit.standin.faults import known_faults
 
 __all__ = ["asked_version", "parse_arguments"]
 
@@ -22,11 +23,17 @@ def parse_arguments(argv: Sequence[str], *, contract: Contract) -> argparse.Name
 
     Exits with status 2 on a flag or value that SGLang's own parser refuses.
     """
-    parser = argparse.ArgumentParser(prog="python -m kit.standin", description="Stand-in for an SGLang server.")
+    parser = argparse.ArgumentParser(
+        prog="python -m kit.standin",
+        description="Stand-in for an SGLang server.",
+        epilog="faults (--fault NAME[=VALUE]):\n"
+        + "\n".join(f"  {name:<22} {about}" for name, about in known_faults()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--world", required=True, help="preset or YAML file")
     parser.add_argument("--launch-seed", type=int, default=0, help="seed of the noise of this launch")
     parser.add_argument("--version", default=DEFAULT_VERSION, help="version of SGLang to imitate")
-    parser.add_argument("--fault", action="append", default=[], help="NAME[=VALUE] to get wrong; may be repeated")
+    parser.add_argument("--fault", action="append", default=[], help="what to get wrong, listed below; may be repeated")
     for flag in {flag.name: flag for flag in contract.flags.values()}.values():
         _add(parser, flag)
     # A field with two flags keeps the default of the one that is not deprecated.

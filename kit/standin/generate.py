@@ -21,7 +21,7 @@ from kit.standin.request import Request
 from kit.standin.running import Running
 from kit.standin.scheduler import Stream
 from kit.standin.streams import EventStream, merged
-from kit.standin.strikes import disturbed, misspelt, never, spoil
+from kit.standin.strikes import disturbed, log_exception, misspelt, never, spoil
 from kit.units import Seconds, Tokens
 
 __all__ = ["Generate"]
@@ -50,6 +50,7 @@ class Generate:
             return _json({"error": refusal}, 400)
         strike = self._strike()
         if strike is Strike.HTTP_500_EMPTY:
+            log_exception()
             return Response(status_code=500)
         if strike is Strike.HTTP_503:
             return _json(answers.http_error("The server is overloaded.", kind="503", code=503), 503)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+from functools import cached_property
 from hashlib import blake2b
 from importlib import resources
 from pathlib import Path
@@ -20,7 +21,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kit.errors import SpecError
-from kit.standin.text import EOS, FIRST_WORD, VOCABULARY, Floats, Text, uniforms
+from kit.standin.text import EOS, FIRST_WORD, VOCABULARY, Floats, Text, tokenize, uniforms
 from kit.units import Seconds, Tokens
 
 __all__ = ["Cost", "Draft", "Noise", "TextProcess", "World", "load_world", "presets"]
@@ -48,7 +49,9 @@ class Draft(_Part):
     """Which tokens the draft gets right: two regimes inside each text, in two kinds of prompts."""
 
     easy_prompts: Share = 0.5
-    """Share of prompts of the easy kind."""
+    """Share of prompts of the easy kind, among those without an easy word."""
+    easy_words: tuple[str, ...] = ()
+    """A prompt that holds one of these words (case counts) is of the easy kind: how a class of prompts gets its own."""
     easy_text: tuple[Share, Share] = (0.7, 0.3)
     """Share of easy text in an easy and in a hard prompt."""
     regime_tokens: float = Field(default=16.0, ge=1)
@@ -100,6 +103,8 @@ class Noise(_Part):
     """From server start to server start; one factor for the whole launch."""
     iteration_sd: float = Field(default=0.02, ge=0)
     """From iteration to iteration."""
+    drift: float = Field(default=0.0, ge=-1, le=1)
+    """Added to the logarithm at each further launch: a host that warms up through a run."""
 
 
 class World(_Part):
@@ -140,14 +145,20 @@ class World(_Part):
         # Each switch begins a stretch of text, whose regime is drawn at its first position.
         position = np.arange(len(switch))
         stretch = np.maximum.accumulate(position * (switch * self.draft.regime_tokens < 1))
-        easy = regime[stretch] < self.draft.easy_text[0 if kind < self.draft.easy_prompts else 1]
+        favoured = kind < self.draft.easy_prompts or not self._easy_ids.isdisjoint(prompt)
+        easy = regime[stretch] < self.draft.easy_text[0 if favoured else 1]
         return Text(
             tokens=tokens.tolist(), margin=np.where(easy, *self.draft.accept) - luck, shift=self.draft.shift / 6
         )
 
     def launch_factor(self, launch_seed: int) -> float:
         """What every iteration of this launch is multiplied by."""
-        return math.exp(random.Random(f"launch {launch_seed}").gauss(0.0, self.noise.launch_sd))
+        scatter = random.Random(f"launch {launch_seed}").gauss(0.0, self.noise.launch_sd)
+        return math.exp(scatter + self.noise.drift * launch_seed)
+
+    @cached_property
+    def _easy_ids(self) -> frozenset[int]:
+        return frozenset(token for word in self.draft.easy_words for token in tokenize(word)[1:])
 
     def _key(self, prompt: tuple[int, ...], sample: int) -> int:
         salt = str(self.seed).encode()

@@ -55,6 +55,7 @@ def test_failures_above_the_limit_void_the_cell_and_fewer_are_shown() -> None:
     (doubt,) = found(checks.failed_requests, edit_requests(shared_run(), fail, first=1))
     assert (doubt.code, doubt.severity) == (Code.FAILED_REQUESTS, Severity.INVALID)
     assert "1 http_error" in doubt.message
+    assert doubt.hint.startswith("read the launch's log")
     lenient = build_run(build_spec(load={"failure_limit": 0.5}))
     (doubt,) = found(checks.failed_requests, edit_requests(lenient, fail, first=1))
     assert doubt.severity is Severity.DOUBT

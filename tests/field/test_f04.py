@@ -56,7 +56,15 @@ def test_a_targets_own_limit_is_not_blamed_on_the_draft() -> None:
 
 
 def test_the_launch_is_given_up_when_the_process_ends_and_not_after_the_wait(tmp_path: Path) -> None:
-    order = Order(launch=0, flags=(), env={}, folder=tmp_path, startup_timeout_s=RUN["launch_wait_s"])
+    order = Order(
+        launch=0,
+        arm="baseline",
+        sglang="0.5.15.post1",
+        flags=(),
+        env={},
+        folder=tmp_path,
+        startup_timeout_s=RUN["launch_wait_s"],
+    )
     server = ProcessServer((sys.executable, "-c", f"print({LOG!r})"), order)
     began = time.monotonic()
     with pytest.raises(ServerError, match="ended with 0 before it was ready: the draft allows a shorter context"):

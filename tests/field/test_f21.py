@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kit import contract
-from kit.diagnosis import Cause, Origin, diagnose, join_failures
+from kit.diagnosis import Cause, diagnose, diagnose_requests
 from kit.load import Exchange, Prompt, to_record
 from kit.records import Outcome, RequestRecord
 from kit.sglang import generate_payload
@@ -90,9 +90,8 @@ def test_the_log_of_a_whole_server_names_every_foreign_parameter() -> None:
     log = "".join(
         header.format(at) + f"TypeError: Unexpected keyword argument '{name}'\n" for at, name in enumerate(FOREIGN)
     )
-    failures = join_failures(log)
-    assert {failure.origin for failure in failures} == {Origin.REQUEST}
-    assert [failure.exception.split("'")[1] for failure in failures] == list(FOREIGN)
+    told = diagnose_requests(log, after=0, upto=log.count("\n"))
+    assert [one.evidence.split("'")[1] for one in told] == list(FOREIGN)
     assert diagnose(log).cause is Cause.REQUEST_FAILED
 
 

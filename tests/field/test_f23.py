@@ -149,7 +149,9 @@ def test_an_answer_from_anothers_port_is_not_taken_for_the_launch(
 ) -> None:
     monkeypatch.setattr("kit.runtime.process._free_port", lambda: older_server)
     script = "import time; time.sleep(600)" if lives else f"print({text('F23', 'new_server.log')!r})"
-    server = ProcessServer((sys.executable, "-c", script), Order(0, (), {}, tmp_path, startup_timeout_s=20))
+    server = ProcessServer(
+        (sys.executable, "-c", script), Order(0, "baseline", "0.5.15.post1", (), {}, tmp_path, startup_timeout_s=20)
+    )
     with pytest.raises(ServerError) as error:
         server.start()
     server.stop()

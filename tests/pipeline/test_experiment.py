@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 import yaml
 
+from kit.analysis import analyse, failed_answers
+from kit.checks import Code, Doubt, Severity, check_run
 from kit.console import Progress
-from kit.errors import ServerError
+from kit.errors import ServerError, SpecError
 from kit.pipeline import run_spec
 from kit.plan import Selection
 from kit.records import LaunchStatus, Origin, Outcome, Phase, RunFacts
@@ -171,3 +173,61 @@ def test_a_pass_that_the_host_disturbed_is_kept_and_made_again(tmp_path: Path, m
     facts = read_run(tmp_path / "run.duckdb")
     assert [r.phase for r in facts.repetitions] == [Phase.WARMUP, Phase.DISTURBED, Phase.DISTURBED, Phase.TIMED]
     assert len({request.rid for request in facts.requests}) == len(facts.requests)
+
+
+ONE_LEVEL = {"concurrency": [4], "waves": 2, "min_requests": 8, "warmup_requests": 1}
+
+
+def run_with(folder: Path, *faults: str) -> tuple[RunFacts, tuple[Doubt, ...]]:
+    """A tiny run of two arms with faults asked for, and the doubts it raises."""
+    out, source = folder / "run.duckdb", write_spec(folder, load=ONE_LEVEL)
+    run_spec(source, out=out, selection=Selection(arms=("baseline", "k3")), watcher=Progress(), faults=faults)
+    facts = read_run(out)
+    return facts, check_run(facts, analyse(facts))
+
+
+@pytest.mark.parametrize("fault, outcome", [("http-500-empty=4", "http_error"), ("cut-body=4", "cut")])
+def test_an_unexplained_answer_is_joined_to_the_traceback_in_the_living_servers_log(
+    tmp_path: Path, fault: str, outcome: str
+) -> None:
+    facts, doubts = run_with(tmp_path, f"k3:{fault}")
+    assert all(launch.status is LaunchStatus.COMPLETED for launch in facts.launches)
+    assert f"FAULT ASKED FOR: k3:{fault}" in facts.header.declarations
+    logs = {launch.launch: launch.log.split("\n") for launch in facts.launches}
+    failed = failed_answers(facts)
+    assert {facts.launches[one.launch].arm for one in failed} == {"k3"}
+    for one in failed:
+        assert one.request.outcome == outcome
+        assert one.why is not None and one.why.line is not None
+        assert "as asked for" in logs[one.launch][one.why.line - 1]
+    (doubt,) = (doubt for doubt in doubts if doubt.code is Code.FAILED_REQUESTS)
+    assert (doubt.arm, doubt.severity) == ("k3", Severity.INVALID)
+    assert "2 of 8 requests failed" in doubt.message
+    assert "; 2 of them: a request failed, the server lives: " in doubt.message
+
+
+def test_a_server_that_dies_in_a_pass_keeps_the_pass_and_names_the_cause(tmp_path: Path) -> None:
+    facts, doubts = run_with(tmp_path, "k3:crash-after=7")
+    (dead,) = (launch for launch in facts.launches if launch.arm == "k3")
+    assert (dead.status, dead.exit_code) == (LaunchStatus.FAILED, -9)
+    assert dead.failure and dead.failure.startswith("the server ended with -9 while it was measured: CUDA illegal")
+    cells = {cell.cell for cell in facts.cells if cell.launch == dead.launch}
+    timed = [r.repetition for r in facts.repetitions if r.cell in cells and r.phase is Phase.TIMED]
+    outcomes = Counter(r.outcome for r in facts.requests if r.repetition in timed)
+    assert outcomes.total() == 8
+    assert set(outcomes) <= {Outcome.OK, Outcome.CUT, Outcome.RESET, Outcome.REFUSED}
+    assert Code.LAUNCH_FAILED in {doubt.code for doubt in doubts}
+
+
+@pytest.mark.parametrize(
+    "fault, reason", [("k9:abort", "no arm k9"), ("nonsense", "no such fault"), ("k3:abort=0", "0")]
+)
+def test_a_fault_that_there_is_not_is_refused_before_anything_starts(tmp_path: Path, fault: str, reason: str) -> None:
+    with pytest.raises(SpecError, match=reason):
+        run_spec(write_spec(tmp_path), out=None, selection=Selection(), watcher=Progress(), faults=[fault])
+
+
+def test_a_real_server_gets_nothing_wrong_on_request(tmp_path: Path) -> None:
+    source = write_spec(tmp_path, engine={"runtime": "local", "world": None})
+    with pytest.raises(SpecError, match="only a stand-in"):
+        run_spec(source, out=None, selection=Selection(), watcher=Progress(), faults=["abort"])

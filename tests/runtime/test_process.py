@@ -29,7 +29,15 @@ HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Handler).
 
 
 def server(script: str, folder: Path, *, timeout_s: float = 20) -> ProcessServer:
-    order = Order(launch=0, flags=("--flag", "1"), env={"COLOUR": "blue"}, folder=folder, startup_timeout_s=timeout_s)
+    order = Order(
+        launch=0,
+        arm="baseline",
+        sglang="0.5.15.post1",
+        flags=("--flag", "1"),
+        env={"COLOUR": "blue"},
+        folder=folder,
+        startup_timeout_s=timeout_s,
+    )
     return ProcessServer((sys.executable, "-c", textwrap.dedent(script)), order)
 
 

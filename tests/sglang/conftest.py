@@ -58,7 +58,7 @@ def server(engine: Path, tmp_path: Path) -> Iterator[tuple[Server, Endpoint]]:
     """A baseline server of the quick spec, stopped after the test."""
     spec: Spec = located(load_spec(QUICK))
     flags = launch_flags(spec, spec.arm("baseline"))
-    order = Order(0, flags, spec.server.env, tmp_path, spec.engine.startup_timeout_s)
+    order = Order(0, "baseline", spec.engine.sglang, flags, spec.server.env, tmp_path, spec.engine.startup_timeout_s)
     running = runtime_for(spec).server(order)
     try:
         yield running, running.start()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from importlib import resources
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.errors import SpecError
-from kit.standin.text import EOS
+from kit.standin.text import EOS, tokenize
 from kit.standin.world import World, load_world, presets
 
 CROSSOVER = load_world("crossover")
@@ -111,3 +112,19 @@ def test_a_wrong_world_is_refused_in_one_line(tmp_path: Path, text: str, complai
 def test_an_unknown_world_names_the_presets() -> None:
     with pytest.raises(SpecError, match="crossover"):
         load_world("nowhere")
+
+
+def test_easy_words_make_a_class_of_prompts_easier_for_the_draft() -> None:
+    draft = {"easy_words": ["function"], "easy_prompts": 0.0, "easy_text": [1.0, 0.0], "accept": [1.0, 0.0]}
+    world = World.model_validate({**CROSSOVER.model_dump(), "draft": draft})
+    code, chat = (tokenize(text) for text in ("Write a function that sorts.", "Write a letter that thanks."))
+    accepted = [world.answer(ids, length=40, speculates=True).accepted(1, depth=3) for ids in (code, chat)]
+    assert accepted == [3, 0]
+
+
+def test_drift_slows_each_further_launch_and_no_other_world() -> None:
+    quiet = {"launch_sd": 0.0, "iteration_sd": 0.0}
+    steady = World.model_validate({**CROSSOVER.model_dump(), "noise": quiet})
+    warming = World.model_validate({**CROSSOVER.model_dump(), "noise": quiet | {"drift": 0.01}})
+    assert [steady.launch_factor(seed) for seed in (0, 5)] == [1.0, 1.0]
+    assert [warming.launch_factor(seed) for seed in (0, 5)] == pytest.approx([1.0, math.exp(0.05)])
