@@ -180,8 +180,8 @@ REMEDIES: dict[Cause, Remedy] = {
     ),
     Cause.VOCABULARY: Remedy(
         "a lookup beyond the end of a table: a token id outside the vocabulary",
-        "SGLang does not check the ids in `input_ids` and dies of one that the model has no embedding for: send text, or "
-        "ids of this target's own tokenizer. If only text was sent, tokenizer and weights, or the draft's token map, "
+        "SGLang does not check `input_ids` and dies of an id that the model has no embedding for: send text, or ids "
+        "of this target's own tokenizer. If only text was sent, tokenizer and weights, or the draft's token map, "
         "belong to different models",
     ),
     Cause.DEVICE_ASSERT: Remedy(
