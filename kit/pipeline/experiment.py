@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kit.checks import disturbed
+from kit.diagnosis import Cause, diagnose
 from kit.errors import Interrupted, ServerError
 from kit.importers.trace_tail import TraceTail
 from kit.load import Exchange, Job, Prompt, Prompts, drive, to_record
@@ -127,9 +128,15 @@ def _run_launch(experiment: Experiment, ordinal: int, planned: PlannedLaunch, wa
     )
     watcher.step(f"{planned.arm}: starting")
     try:
-        launch = _serve(experiment, launch, planned, server, watcher)
+        endpoint = server.start()
+        launch = _described(launch, endpoint)
+        _require_own_server(experiment, launch, arm)
+        add_launch(experiment.out, launch)
+        session = _session(experiment, launch, planned, endpoint, watcher)
+        for position, cell in enumerate(planned.cells):
+            _measure_cell(session, cell, position)
+        launch = replace(launch, status=LaunchStatus.COMPLETED, server_info=server_info(endpoint.base_url))
     except ServerError as error:
-        watcher.say(f"launch {ordinal} ({planned.arm}): {error}")
         launch = replace(launch, status=LaunchStatus.FAILED, failure=str(error))
     except (KeyboardInterrupt, asyncio.CancelledError):
         launch = replace(launch, failure="stopped by the user")
@@ -137,9 +144,22 @@ def _run_launch(experiment: Experiment, ordinal: int, planned: PlannedLaunch, wa
             f"stopped during launch {ordinal} ({planned.arm}); finished repetitions are in {experiment.out}"
         ) from None
     finally:
-        code = server.stop()
-        add_launch(experiment.out, replace(launch, exit_code=code, log=server.log_text()))
+        launch = _ended(launch, server)
+        add_launch(experiment.out, launch)
+    if launch.failure:
+        watcher.say(f"launch {ordinal} ({planned.arm}): {launch.failure}")
     return launch.status is LaunchStatus.COMPLETED
+
+
+def _ended(launch: Launch, server: Server) -> Launch:
+    """The launch with its server stopped: exit status, log and, where it failed while it served, what its log shows."""
+    code, log = server.stop(), server.log_text()
+    launch = replace(launch, exit_code=code, log=log)
+    if launch.status is LaunchStatus.FAILED and launch.server_info is not None:
+        found = diagnose(log, exit_code=code)
+        if found.cause not in (Cause.NONE, Cause.STOPPED):
+            launch = replace(launch, failure=f"{launch.failure}; {found.title}; {found.advice}")
+    return launch
 
 
 def _order(experiment: Experiment, ordinal: int, arm: Arm) -> Order:
@@ -157,19 +177,18 @@ def _order(experiment: Experiment, ordinal: int, arm: Arm) -> Order:
     )
 
 
-def _serve(experiment: Experiment, launch: Launch, planned: PlannedLaunch, server: Server, watcher: Watcher) -> Launch:
-    """The launch after every cell of it has been measured."""
-    endpoint = server.start()
-    arm = experiment.spec.arm(planned.arm)
+def _described(launch: Launch, endpoint: Endpoint) -> Launch:
+    """The launch with what its server says about itself."""
     info = server_info(endpoint.base_url)
-    launch = replace(launch, command=endpoint.command, startup_s=endpoint.startup_s, server_info=info)
-    _require_own_server(experiment, launch, arm)
-    add_launch(experiment.out, launch)
+    return replace(launch, command=endpoint.command, startup_s=endpoint.startup_s, server_info=info)
+
+
+def _session(
+    experiment: Experiment, launch: Launch, planned: PlannedLaunch, endpoint: Endpoint, watcher: Watcher
+) -> _Session:
     block = experiment.prompts.part(planned.block, experiment.spec.design.blocks)
-    session = _Session(experiment, launch, arm, block, endpoint, TraceTail(endpoint.trace, launch.launch), watcher)
-    for position, cell in enumerate(planned.cells):
-        _measure_cell(session, cell, position)
-    return replace(launch, status=LaunchStatus.COMPLETED, server_info=server_info(endpoint.base_url))
+    trace = TraceTail(endpoint.trace, launch.launch)
+    return _Session(experiment, launch, experiment.spec.arm(planned.arm), block, endpoint, trace, watcher)
 
 
 def _require_own_server(experiment: Experiment, launch: Launch, arm: Arm) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -119,6 +120,28 @@ def test_a_run_without_one_working_launch_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ServerError, match="no launch worked"):
         run_spec(source, out=tmp_path / "run.duckdb", selection=Selection(arms=("baseline",)), watcher=Progress())
     assert [launch.status for launch in read_run(tmp_path / "run.duckdb").launches] == [LaunchStatus.FAILED]
+
+
+def test_a_server_that_is_killed_while_it_serves_costs_its_launch_alone(tmp_path: Path) -> None:
+    class Killer(Progress):
+        """Kills the first server that answers a request, as the kernel would."""
+
+        killed = 0
+
+        def advance(self) -> None:
+            if not self.killed:
+                (self.killed,) = _children(os.getpid())
+                os.kill(self.killed, signal.SIGKILL)
+
+    killer = Killer()
+    run_spec(write_spec(tmp_path), out=tmp_path / "run.duckdb", selection=Selection(), watcher=killer)
+    facts = read_run(tmp_path / "run.duckdb")
+    first, *others = facts.launches
+    assert (first.status, first.exit_code) == (LaunchStatus.FAILED, -signal.SIGKILL)
+    assert "killed from outside (SIGKILL)" in (first.failure or "")
+    assert first.server_info is not None and "ready to roll" in first.log
+    assert [launch.status for launch in others] == [LaunchStatus.COMPLETED] * 2
+    assert {cell.launch for cell in facts.cells} == {launch.launch for launch in others}
 
 
 def test_interrupting_keeps_what_was_finished_and_leaves_no_server(tmp_path: Path) -> None:
