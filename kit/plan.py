@@ -12,7 +12,7 @@ from kit.records import Role
 from kit.spec import BaselineArm, Spec
 from kit.units import Seconds
 
-__all__ = ["Plan", "PlannedCell", "PlannedLaunch", "Selection", "estimate_seconds", "make_plan"]
+__all__ = ["Plan", "PlannedCell", "PlannedLaunch", "Selection", "Timing", "estimate_seconds", "make_plan", "timing_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,27 @@ class Plan:
     declarations: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What an estimate of duration assumes: a start, and a decode iteration that gives each request one token."""
+
+    startup_s: Seconds
+    iteration_s: Seconds
+
+
+_STANDIN = Timing(1.5, 0.008)
+_GPU = Timing(120.0, 0.030)
+# Medians of real runs on two cores; a round of speculation takes longer and gives about 1.5 tokens.
+_CPU = Timing(40.0, 0.2)
+
+
+def timing_of(spec: Spec) -> Timing:
+    """What to assume of the engine that `spec` asks for."""
+    if spec.engine.runtime == "standin":
+        return _STANDIN
+    return _CPU if spec.engine.image == "cpu" else _GPU
+
+
 def make_plan(spec: Spec, selection: Selection | None = None) -> Plan:
     """The plan of `spec`, or of the selected part of it.
 
@@ -77,14 +98,14 @@ def make_plan(spec: Spec, selection: Selection | None = None) -> Plan:
     return Plan(tuple(launches), _declarations(spec, selection))
 
 
-def estimate_seconds(plan: Plan, *, startup_s: Seconds, iteration_s: Seconds, output_tokens: float) -> Seconds:
-    """Duration of the plan if every decode iteration emits one token a request and takes `iteration_s`."""
+def estimate_seconds(plan: Plan, *, timing: Timing, output_tokens: float) -> Seconds:
+    """Duration of the plan under `timing`."""
     waves = sum(
         -(-cell.requests // cell.concurrency) + -(-cell.warmup_requests // cell.concurrency)
         for launch in plan.launches
         for cell in launch.cells
     )
-    return len(plan.launches) * startup_s + waves * output_tokens * iteration_s
+    return len(plan.launches) * timing.startup_s + waves * output_tokens * timing.iteration_s
 
 
 def _check(selection: Selection, spec: Spec) -> None:

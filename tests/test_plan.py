@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.errors import SpecError
-from kit.plan import PlannedCell, Selection, estimate_seconds, make_plan
+from kit.plan import PlannedCell, Selection, Timing, estimate_seconds, make_plan, timing_of
 from kit.records import Role
 from tests.specs import make_spec
 
@@ -95,5 +95,18 @@ def test_the_estimate_adds_starts_and_waves() -> None:
         design={"blocks": 1}, load={"concurrency": (8,), "waves": 4, "min_requests": 1, "warmup_requests": 8}
     )
     plan = make_plan(spec, Selection(arms=("baseline",)))
-    seconds = estimate_seconds(plan, startup_s=10, iteration_s=0.01, output_tokens=100)
+    seconds = estimate_seconds(plan, timing=Timing(startup_s=10, iteration_s=0.01), output_tokens=100)
     assert seconds == pytest.approx(10 + 5 * 100 * 0.01)
+
+
+@pytest.mark.parametrize(
+    ("engine", "startup_s"),
+    [
+        ({}, 1.5),
+        ({"runtime": "local", "world": None}, 120.0),
+        ({"runtime": "local", "world": None, "image": "cpu"}, 40.0),
+    ],
+    ids=["stand-in", "GPU", "CPU"],
+)
+def test_the_estimate_knows_what_computes(engine: dict[str, Any], startup_s: float) -> None:
+    assert timing_of(make_spec(engine=engine)).startup_s == startup_s

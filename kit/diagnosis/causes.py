@@ -42,6 +42,8 @@ class Cause(StrEnum):
     ADAPTIVE_BUFFER = "adaptive_buffer"
     SHAPE_MISMATCH = "shape_mismatch"
     ILLEGAL_MEMORY_ACCESS = "illegal_memory_access"
+    VOCABULARY = "vocabulary"
+    DEVICE_ASSERT = "device_assert"
     CUDA_ERROR = "cuda_error"
     NCCL_HANG = "nccl_hang"
     NCCL_ERROR = "nccl_error"
@@ -175,6 +177,17 @@ REMEDIES: dict[Cause, Remedy] = {
         "CUDA illegal memory access",
         "this arm is not measured; restart the server before anything else, rerun once with "
         "CUDA_LAUNCH_BLOCKING=1 for the kernel's name, and try another attention backend in every arm",
+    ),
+    Cause.VOCABULARY: Remedy(
+        "a lookup beyond the end of a table: a token id outside the vocabulary",
+        "SGLang does not check `input_ids` and dies of an id that the model has no embedding for: send text, or ids "
+        "of this target's own tokenizer. If only text was sent, tokenizer and weights, or the draft's token map, "
+        "belong to different models",
+    ),
+    Cause.DEVICE_ASSERT: Remedy(
+        "a CUDA kernel refused its input",
+        "the line that says which check failed is not in this log: rerun once with CUDA_LAUNCH_BLOCKING=1 and keep the "
+        "server's standard error. Most often it is a token id outside the vocabulary",
     ),
     Cause.CUDA_ERROR: Remedy(
         "CUDA error", "check driver, GPU architecture and the image's CUDA version against each other"

@@ -176,6 +176,9 @@ EXCEPTIONS: tuple[Signature, ...] = (
     _sign(Cause.NCCL_HANG, "collective operation timeout"),
     _sign(Cause.NCCL_ERROR, "nccl error"),
     _sign(Cause.NCCL_ERROR, "distbackenderror"),
+    # What torch says on a CPU; on a GPU the kernel says it, in a line before the exception.
+    _sign(Cause.VOCABULARY, "indexerror: index out of range in self"),
+    _sign(Cause.DEVICE_ASSERT, "device-side assert triggered"),
     _sign(Cause.CUDA_ERROR, "cuda error", pattern=r"CUDA error: (?P<what>[^\n]{1,100})", detail="{what}"),
     _sign(Cause.HOST_MEMORY, "cannot allocate memory"),
     _sign(Cause.STOPPED, "keyboardinterrupt"),
@@ -219,6 +222,9 @@ LINES: tuple[Signature, ...] = (
         pattern=r"(?:', |port )(?P<port>\d{2,5})",
         detail="port {port}",
     ),
+    # The two kernels of torch that look up embeddings.
+    _sign(Cause.VOCABULARY, "assertion `srcindex < srcselectdimsize` failed"),
+    _sign(Cause.VOCABULARY, "vectorized gather kernel index out of bounds"),
     _sign(
         Cause.NCCL_HANG,
         "watchdog caught collective operation timeout",

@@ -2,6 +2,6 @@
 
 from kit.models.catalogue import CATALOGUE, Model, Package
 from kit.models.fetch import fetch
-from kit.models.place import SCHEME, located, model_folder
+from kit.models.place import located, model_folder
 
-__all__ = ["CATALOGUE", "SCHEME", "Model", "Package", "fetch", "located", "model_folder"]
+__all__ = ["CATALOGUE", "Model", "Package", "fetch", "located", "model_folder"]

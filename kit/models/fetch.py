@@ -6,7 +6,6 @@ A model appears in the cache complete or not at all.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from kit.errors import PrerequisiteError
 from kit.models.catalogue import CATALOGUE, Model, Package
-from kit.models.place import cache_folder, model_folder
+from kit.models.place import cache_folder, hash_problem, model_folder
 
 __all__ = ["fetch"]
 
@@ -76,12 +75,9 @@ def _check_files(model: Model, folder: Path) -> None:
 
 
 def _check(path: Path, sha256: str) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
+    if problem := hash_problem(path, sha256):
         raise PrerequisiteError(
-            f"{path.name} has SHA-256 {found[:12]} instead of {sha256[:12]}: nothing was kept; run `make cpu-engine`, "
-            "which restores the locked versions, and fetch again"
+            f"{problem}: nothing was kept; run `make cpu-engine`, which restores the locked versions, and fetch again"
         )
 
 

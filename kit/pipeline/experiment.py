@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from kit import contract
 from kit.checks import disturbed
+from kit.diagnosis import Cause, diagnose
 from kit.errors import Interrupted, ServerError
 from kit.importers.trace_tail import TraceTail
 from kit.load import Exchange, Job, Prompt, Prompts, drive, to_record
@@ -78,7 +80,6 @@ class _Session:
     block: tuple[Prompt, ...]
     endpoint: Endpoint
     trace: TraceTail
-    server: Server
     watcher: Watcher
 
 
@@ -128,20 +129,39 @@ def _run_launch(experiment: Experiment, ordinal: int, planned: PlannedLaunch, wa
     )
     watcher.step(f"{planned.arm}: starting")
     try:
-        launch = _serve(experiment, launch, planned, server, watcher)
+        endpoint = server.start()
+        launch = _described(launch, endpoint)
+        _require_own_server(experiment, launch, arm)
+        add_launch(experiment.out, launch)
+        session = _session(experiment, launch, planned, endpoint, watcher)
+        for position, cell in enumerate(planned.cells):
+            _measure_cell(session, cell, position)
+        launch = replace(launch, status=LaunchStatus.COMPLETED, server_info=server_info(endpoint.base_url))
     except ServerError as error:
-        failure = server.death() or str(error)
-        watcher.say(f"launch {ordinal} ({planned.arm}): {failure}")
-        launch = replace(launch, status=LaunchStatus.FAILED, failure=failure)
+        launch = replace(launch, status=LaunchStatus.FAILED, failure=str(error))
     except (KeyboardInterrupt, asyncio.CancelledError):
         launch = replace(launch, failure="stopped by the user")
         raise Interrupted(
             f"stopped during launch {ordinal} ({planned.arm}); finished repetitions are in {experiment.out}"
         ) from None
     finally:
-        code = server.stop()
-        add_launch(experiment.out, replace(launch, exit_code=code, log=server.log_text()))
+        launch = _ended(launch, server, experiment.spec.engine.sglang)
+        add_launch(experiment.out, launch)
+    if launch.failure:
+        watcher.say(f"launch {ordinal} ({planned.arm}): {launch.failure}")
     return launch.status is LaunchStatus.COMPLETED
+
+
+def _ended(launch: Launch, server: Server, sglang: str) -> Launch:
+    """The launch with its server stopped: exit status, log and, where it failed while it served, what its log shows."""
+    code, log = server.stop(), server.log_text()
+    launch = replace(launch, exit_code=code, log=log)
+    if launch.status is LaunchStatus.FAILED and launch.server_info is not None:
+        known = contract.load(sglang)
+        found = diagnose(log, exit_code=code, flags=known.flags, sampling_keys=known.sampling_keys)
+        if found.cause not in (Cause.NONE, Cause.STOPPED):
+            launch = replace(launch, failure=f"{launch.failure}; {found.title}; {found.advice}")
+    return launch
 
 
 def _order(experiment: Experiment, ordinal: int, arm: Arm) -> Order:
@@ -161,20 +181,18 @@ def _order(experiment: Experiment, ordinal: int, arm: Arm) -> Order:
     )
 
 
-def _serve(experiment: Experiment, launch: Launch, planned: PlannedLaunch, server: Server, watcher: Watcher) -> Launch:
-    """The launch after every cell of it has been measured."""
-    endpoint = server.start()
-    arm = experiment.spec.arm(planned.arm)
+def _described(launch: Launch, endpoint: Endpoint) -> Launch:
+    """The launch with what its server says about itself."""
     info = server_info(endpoint.base_url)
-    launch = replace(launch, command=endpoint.command, startup_s=endpoint.startup_s, server_info=info)
-    _require_own_server(experiment, launch, arm)
-    add_launch(experiment.out, launch)
+    return replace(launch, command=endpoint.command, startup_s=endpoint.startup_s, server_info=info)
+
+
+def _session(
+    experiment: Experiment, launch: Launch, planned: PlannedLaunch, endpoint: Endpoint, watcher: Watcher
+) -> _Session:
     block = experiment.prompts.part(planned.block, experiment.spec.design.blocks)
     trace = TraceTail(endpoint.trace, launch.launch)
-    session = _Session(experiment, launch, arm, block, endpoint, trace, server, watcher)
-    for position, cell in enumerate(planned.cells):
-        _measure_cell(session, cell, position)
-    return replace(launch, status=LaunchStatus.COMPLETED, server_info=server_info(endpoint.base_url))
+    return _Session(experiment, launch, experiment.spec.arm(planned.arm), block, endpoint, trace, watcher)
 
 
 def _require_own_server(experiment: Experiment, launch: Launch, arm: Arm) -> None:
@@ -251,7 +269,7 @@ def _settled(session: _Session, before: dict[str, int]) -> tuple[dict[str, int] 
 
 def _log_lines(session: _Session) -> int:
     """Lines of the server's log so far, by which a failed answer finds its traceback."""
-    return session.server.log_text().count("\n")
+    return session.endpoint.log.read_bytes().count(b"\n")
 
 
 def _standin(session: _Session) -> dict[str, int]:

@@ -8,21 +8,13 @@ from pathlib import Path
 from kit import contract
 from kit.errors import SpecError
 from kit.load import Prompts, load_prompts
-from kit.plan import Plan, Selection, estimate_seconds, make_plan
+from kit.plan import Plan, Selection, Timing, estimate_seconds, make_plan, timing_of
 from kit.sglang import generate_payload, launch_flags
 from kit.spec import AdaptiveArm, Spec, load_spec, prereg_hash, registered
 from kit.standin.world import load_world
 from kit.units import Seconds
 
-__all__ = ["Preview", "Timing", "preview"]
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """What the estimate of duration assumes."""
-
-    startup_s: Seconds
-    iteration_s: Seconds
+__all__ = ["Preview", "preview"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +41,7 @@ def preview(source: Path, selection: Selection | None = None) -> Preview:
     _check_world(spec, source)
     commands = {arm.name: launch_flags(spec, arm) for arm in spec.arms}
     _check_contract(spec, commands, prompts, source)
-    timing = Timing(1.5, 0.008) if spec.engine.runtime == "standin" else Timing(120.0, 0.030)
+    timing = timing_of(spec)
     mean_tokens = (spec.workload.min_output_tokens + spec.workload.max_output_tokens) / 2
     return Preview(
         spec=spec,
@@ -58,9 +50,7 @@ def preview(source: Path, selection: Selection | None = None) -> Preview:
         commands=commands,
         spec_hash=prereg_hash(registered(spec, workload_hash=prompts.sha256)),
         timing=timing,
-        estimate_s=estimate_seconds(
-            plan, startup_s=timing.startup_s, iteration_s=timing.iteration_s, output_tokens=mean_tokens
-        ),
+        estimate_s=estimate_seconds(plan, timing=timing, output_tokens=mean_tokens),
     )
 
 

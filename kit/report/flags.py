@@ -12,6 +12,7 @@ _MEANING = {
     Heading.SIMULATED: "every number comes from the built-in simulator, not from a model on a GPU",
     Heading.IMPORTED: "the facts were recorded outside this kit; it only judged them",
     Heading.ATTACHED: "the servers were started by someone else; their set-up was read, not controlled",
+    Heading.ON_CPU: "speeds say nothing about GPUs",
     Heading.PARTIAL: "less was measured than the spec asks for",
     Heading.NOT_PINNED: "a model, image or engine version was not fixed in the spec",
     Heading.NOT_PRE_REGISTERED: "nothing proves that the rules were fixed before the first request",

@@ -53,9 +53,6 @@ class Server(Protocol):
     def stop(self) -> int | None:
         """Stop it and everything it started; its exit code, None when it was never started. Safe to call twice."""
 
-    def death(self) -> str | None:
-        """What ended it, in one line with the next step; None while it lives."""
-
     def log_text(self) -> str:
         """Its log so far."""
 

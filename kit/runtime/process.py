@@ -75,9 +75,6 @@ class ProcessServer:
         known = load(self._order.sglang)
         found = diagnose(self.log_text(), exit_code=code, flags=known.flags, sampling_keys=known.sampling_keys)
         return f"{found.title}; {found.advice}"
-
-    def death(self) -> str | None:
-        code = self._process.poll() if self._process is not None else None
         return f"the server ended with {code} while it was measured: {self._cause(code)}" if code is not None else None
 
     def stop(self) -> int | None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from kit.spec import AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Spec
+from kit.spec import KIT_MODEL, AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Spec
 from kit.units import Seconds
 
 __all__ = ["effective_config", "identity_problem", "leftover_problem", "redact"]
@@ -16,9 +16,6 @@ _SECRET_WORDS = ("api_key", "password", "secret", "authorization", "hf_token", "
 
 # Importing torch alone takes longer.
 _FASTEST_START_S = 1.0
-
-# A spec may name a model as kit:NAME (kit/models); the server then has some folder NAME.
-_NAMED = "kit:"
 
 
 def effective_config(server_info: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,7 +29,8 @@ def identity_problem(server_info: Mapping[str, Any], spec: Spec, arm: Arm) -> st
     """Why the server that answers cannot be the one launched for `arm`; None when it can."""
     found = effective_config(server_info)
     target = spec.models.target.path
-    if target.startswith(_NAMED) and str(found.get("model_path")).endswith(f"/{target.removeprefix(_NAMED)}"):
+    # The server of a model that the spec names has it in some folder of that name.
+    if target.startswith(KIT_MODEL) and str(found.get("model_path")).endswith(f"/{target.removeprefix(KIT_MODEL)}"):
         found["model_path"] = target
     expected: dict[str, Any] = {"model_path": target, "speculative_algorithm": None}
     if not isinstance(arm, BaselineArm):

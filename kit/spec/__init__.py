@@ -5,11 +5,12 @@ In this code `spec` always means the YAML file; speculative decoding is spelled 
 
 from kit.spec.arms import AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Server, ServerOverrides
 from kit.spec.load import load_spec, parse_spec
-from kit.spec.model import Spec, Workload
+from kit.spec.model import KIT_MODEL, Spec, Workload
 from kit.spec.registration import RULES_VERSION, canonical_json, expanded_json, prereg_hash, registered
 from kit.spec.schema import SCHEMA_FILE, schema_text
 
 __all__ = [
+    "KIT_MODEL",
     "RULES_VERSION",
     "SCHEMA_FILE",
     "AdaptiveArm",

@@ -9,9 +9,13 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from kit.spec.arms import Arm, BaselineArm, Server
 from kit.spec.strict import Name, StrictModel
 
-__all__ = ["SCHEMA_VERSION", "Engine", "Models", "Spec", "Workload"]
+__all__ = ["KIT_MODEL", "SCHEMA_VERSION", "Engine", "Models", "Spec", "Workload"]
 
 SCHEMA_VERSION = 1
+
+KIT_MODEL = "kit:"
+"""What the path of a model begins with that the kit knows by name and holds by its SHA-256."""
+
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 
 
@@ -19,9 +23,9 @@ class Target(StrictModel):
     """The target model, which verifies."""
 
     path: str = Field(min_length=1)
-    """Hugging Face name or folder of the model."""
+    """Hugging Face name or folder of the model, or kit:NAME for one that the kit knows and checks by hash."""
     revision: str | None = None
-    """Commit of the model repository; null is resolved at first use and reported as NOT PINNED."""
+    """Commit of the model repository; null is resolved at first use and, but for kit:NAME, reported as NOT PINNED."""
     dtype: Literal["bfloat16", "float16", "float32"]
     """Data type of weights and activations, stated because SGLang would otherwise choose."""
     quantization: str | None = None
@@ -38,9 +42,9 @@ class Draft(StrictModel):
     """The EAGLE3 draft model, which proposes."""
 
     path: str = Field(min_length=1)
-    """Hugging Face name or folder of the draft."""
+    """Hugging Face name or folder of the draft, or kit:NAME."""
     revision: str | None = None
-    """Commit of the draft repository; null is resolved at first use and reported as NOT PINNED."""
+    """Commit of the draft repository; null is resolved at first use and, but for kit:NAME, reported as NOT PINNED."""
     quantization: str | None = None
     """Null inherits the target's quantisation; "unquant" opts out."""
     context_length: PositiveInt | None = None
@@ -64,7 +68,7 @@ class Engine(StrictModel):
     sglang: str = "0.5.15.post1"
     """Version of SGLang that the flags and requests are checked against."""
     image: Literal["triton", "flashinfer", "cpu"] | None = None
-    """Image variant, for the docker runtime."""
+    """Image variant of the docker runtime; under local, cpu is the environment that `make cpu-engine` makes."""
     world: str | None = None
     """Preset of the stand-in, for the standin runtime."""
     startup_timeout_s: float = Field(default=1800.0, gt=0)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from kit.analysis import Analysis, Speed
 from kit.checks import Evidence, registered_in_time
 from kit.records import LaunchStatus, Origin
-from kit.spec import AdaptiveArm, Eagle3Arm, Spec
+from kit.spec import KIT_MODEL, AdaptiveArm, Eagle3Arm, Spec
 from kit.stats import Estimate
 from kit.verdict.gate import gate_failed
 from kit.verdict.results import Heading, LosslessnessSection, NotMeasured
@@ -29,12 +29,18 @@ def headings(evidence: Evidence) -> tuple[Heading, ...]:
     origin = evidence.facts.header.origin
     holds = {
         **{heading: origin is one for one, heading in _ORIGINS.items()},
+        Heading.ON_CPU: origin is not Origin.SIMULATED and _on_cpu(evidence),
         Heading.PARTIAL: _partial(evidence),
         Heading.NOT_PINNED: origin is not Origin.SIMULATED and not _pinned(evidence.spec),
         Heading.NOT_PRE_REGISTERED: not registered_in_time(evidence),
         Heading.GATE_FAILED: gate_failed(evidence.analysis.gates),
     }
     return tuple(heading for heading in Heading if holds[heading])
+
+
+def _on_cpu(evidence: Evidence) -> bool:
+    """Whether a server said that it computes on the CPU."""
+    return any(config.get("device") == "cpu" for _, config in evidence.configs())
 
 
 def _partial(evidence: Evidence) -> bool:
@@ -52,10 +58,9 @@ def _partial(evidence: Evidence) -> bool:
 
 
 def _pinned(spec: Spec) -> bool:
-    """Whether target and draft are fixed to a commit; a branch name is not."""
-    revisions = [spec.models.target.revision, spec.models.draft.revision if spec.models.draft else None]
-    wanted = revisions if spec.models.draft else revisions[:1]
-    return all(revision is not None and _COMMIT.fullmatch(revision) for revision in wanted)
+    """Whether target and draft are fixed: to a commit (a branch name is none), or by the hashes that the kit has."""
+    models = [model for model in (spec.models.target, spec.models.draft) if model is not None]
+    return all(model.path.startswith(KIT_MODEL) or _COMMIT.fullmatch(model.revision or "") for model in models)
 
 
 def limits(spec: Spec, origin: Origin) -> tuple[str, ...]:

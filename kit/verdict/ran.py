@@ -9,7 +9,7 @@ from typing import Any
 from kit.analysis import Analysis
 from kit.records import Launch, RunFacts
 from kit.sglang import effective_config
-from kit.spec import Spec
+from kit.spec import KIT_MODEL, Spec
 from kit.verdict.results import LaunchRow, Named, WhatRan
 
 __all__ = ["what_ran"]
@@ -46,7 +46,8 @@ def _models(spec: Spec) -> Iterator[Named]:
     for role, model in (("target", spec.models.target), ("draft", spec.models.draft)):
         if model is not None:
             yield Named(role, model.path)
-            yield Named(f"{role} revision", model.revision or "not stated")
+            held = "by SHA-256, in the kit" if model.path.startswith(KIT_MODEL) else "not stated"
+            yield Named(f"{role} revision", model.revision or held)
             if model.quantization is not None:
                 yield Named(f"{role} quantization", model.quantization)
     yield Named("dtype", spec.models.target.dtype)

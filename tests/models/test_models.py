@@ -12,7 +12,7 @@ import pytest
 from kit.errors import PrerequisiteError, SpecError
 from kit.models import CATALOGUE, Model, Package, fetch, located, model_folder
 from kit.sglang import identity_problem
-from kit.spec import load_spec
+from kit.spec import Spec, load_spec
 
 SPECS = Path(__file__).parents[2] / "specs"
 WEIGHTS, GGUF = b"weights", b"GGUF"
@@ -120,19 +120,29 @@ def test_the_draft_in_the_repository_is_the_one_in_the_catalogue() -> None:
     assert {name: sha256((folder / name).read_bytes()) for name in draft.files} == draft.files
 
 
+def naming(spec: Spec, path: str) -> Spec:
+    """`spec` with another target."""
+    target = spec.models.target.model_copy(update={"path": path})
+    return spec.model_copy(update={"models": spec.models.model_copy(update={"target": target})})
+
+
 def test_a_spec_is_given_the_folders_of_the_models_that_it_names(cache: Path, tmp_path: Path) -> None:
-    spec = load_spec(SPECS / "cpu_quick.yaml")
-    with pytest.raises(PrerequisiteError, match="get it with `speckit models fetch smollm2-135m`"):
+    spec = naming(load_spec(SPECS / "cpu_quick.yaml"), "kit:tiny")
+    with pytest.raises(PrerequisiteError, match="get it with `speckit models fetch tiny`"):
         located(spec)
-    folder = cache / "smollm2-135m"
-    folder.mkdir(parents=True)
-    for name in CATALOGUE["smollm2-135m"].files:
-        (folder / name).touch()
+    folder = fetch("tiny", python=engine(tmp_path), say=print)
     found = located(spec)
     assert found.models.target.path == str(folder)
     assert found.models.draft is not None
     assert Path(found.models.draft.path).name == "smollm2-135m-eagle3-draft"
     assert found.model_copy(update={"models": spec.models}) == spec
+
+
+def test_a_model_that_was_changed_after_it_was_fetched_is_not_measured(cache: Path, tmp_path: Path) -> None:
+    folder = fetch("tiny", python=engine(tmp_path), say=print)
+    (folder / "model.safetensors").write_bytes(b"other weights")
+    with pytest.raises(PrerequisiteError, match=r"kit:tiny was changed: model\.safetensors has SHA-256"):
+        located(naming(load_spec(SPECS / "cpu_quick.yaml"), "kit:tiny"))
 
 
 def test_names_of_a_hub_are_left_to_sglang() -> None:
@@ -141,11 +151,8 @@ def test_names_of_a_hub_are_left_to_sglang() -> None:
 
 
 def test_a_misspelt_model_is_an_error_of_the_spec() -> None:
-    spec = load_spec(SPECS / "cpu_quick.yaml")
-    target = spec.models.target.model_copy(update={"path": "kit:smollm3"})
-    wrong = spec.model_copy(update={"models": spec.models.model_copy(update={"target": target})})
     with pytest.raises(SpecError, match="kit:smollm3 is not a model of the kit; there are smollm2-135m"):
-        located(wrong)
+        located(naming(load_spec(SPECS / "cpu_quick.yaml"), "kit:smollm3"))
 
 
 def test_a_server_with_the_folder_of_a_named_model_is_the_one_that_was_launched(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from kit.checks import CellState, Code
 from kit.records import LaunchStatus, Origin, RequestRecord, RunFacts
 from kit.stats import SpeedWord, SweepWord
-from kit.verdict import Heading, LosslessWord, Verdict, judge
+from kit.verdict import Heading, LosslessWord, Named, Verdict, judge
 from tests.builders import COMMIT, build_run, build_spec, edit_launches, edit_requests, shared_run
 from tests.captures import CPU, H200, facts_of
 
@@ -100,6 +100,21 @@ def test_only_a_whole_commit_pins_a_model(revision: str | None) -> None:
     facts = build_run(build_spec(models=models))
     assert judge(facts).headings == (Heading.NOT_PINNED,)
     assert judge(headed(facts, origin=Origin.SIMULATED)).headings == (Heading.SIMULATED,)  # it runs no model
+
+
+def test_a_model_that_the_kit_holds_by_its_hash_is_pinned() -> None:
+    models = {"target": {"path": "kit:target", "dtype": "float32"}, "draft": {"path": "kit:draft"}}
+    found = judge(build_run(build_spec(models=models)))
+    assert found.headings == ()
+    assert Named("draft revision", "by SHA-256, in the kit") in found.what_ran.models
+
+
+def test_a_server_that_says_it_computes_on_a_cpu_is_shown_as_such() -> None:
+    info = {"internal_states": [{"device": "cpu"}]}
+    facts = edit_launches(shared_run(), lambda one: replace(one, server_info={**(one.server_info or {}), **info}))
+    assert Heading.ON_CPU in judge(facts).headings
+    assert Heading.ON_CPU not in judge(headed(facts, origin=Origin.SIMULATED)).headings
+    assert judge(facts_of(CPU)).headings[:2] == (Heading.IMPORTED, Heading.ON_CPU)
 
 
 def without_blocks(facts: RunFacts) -> RunFacts:
