@@ -28,6 +28,7 @@ __all__ = [
     "Phase",
     "Repetition",
     "RequestRecord",
+    "Resumption",
     "Role",
     "Rounds",
     "RunFacts",
@@ -238,6 +239,16 @@ class Trace:
     lost: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """A later sitting of the same run: when it began, with which kit, on what, and its first launch."""
+
+    started_utc: str
+    kit_version: str
+    first_launch: int
+    host: JsonObject
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RunFacts:
     """A whole run as read back from its file. Every tuple is in the order in which things happened."""
@@ -248,3 +259,4 @@ class RunFacts:
     repetitions: tuple[Repetition, ...]
     requests: tuple[RequestRecord, ...]
     trace: Trace
+    resumptions: tuple[Resumption, ...] = ()

@@ -29,7 +29,8 @@ def one_launch(evidence: Evidence) -> Iterator[Doubt]:
         blocks = evidence.measured_blocks(arm.name)
         if blocks == 1:
             message = f"{arm.name} was launched once, so nothing is known about how launches differ"
-            hint = f"set design.blocks to {MIN_BLOCKS} or more"
+            asked = arm.name in evidence.spec.design.once
+            hint = "take it out of design.once" if asked else f"set design.blocks to {MIN_BLOCKS} or more"
             yield about_arm(arm.name, Code.ONE_LAUNCH, Severity.DOUBT, message, hint)
         elif blocks == 0:
             message, hint = f"{arm.name} was never measured", "read why its launches failed"
@@ -38,7 +39,8 @@ def one_launch(evidence: Evidence) -> Iterator[Doubt]:
 
 def few_blocks(evidence: Evidence) -> Iterator[Doubt]:
     """Three blocks are the least that carry an interval."""
-    measured = min((evidence.measured_blocks(arm.name) for arm in evidence.asked_for), default=0)
+    repeated = (arm.name for arm in evidence.asked_for if arm.name not in evidence.spec.design.once)
+    measured = min(map(evidence.measured_blocks, repeated), default=0)
     planned = evidence.spec.design.blocks
     if measured < MIN_BLOCKS:
         message = f"{measured} blocks hold every arm; {MIN_BLOCKS} are the least that carry an interval"

@@ -17,8 +17,9 @@ from kit.diagnosis import Cause, diagnose
 from kit.errors import Interrupted, ServerError
 from kit.importers.trace_tail import TraceTail
 from kit.load import Exchange, Job, Prompt, Prompts, drive, to_record
-from kit.plan import Plan, PlannedCell, PlannedLaunch
-from kit.records import Cell, Launch, LaunchStatus, Origin, Phase, Repetition, RequestRecord, RunHeader
+from kit.pipeline.agenda import Appointment
+from kit.plan import PlannedCell, PlannedLaunch
+from kit.records import Cell, Launch, LaunchStatus, Origin, Phase, Repetition, RequestRecord
 from kit.runtime import Endpoint, Order, Runtime, Server, flush_cache, server_info
 from kit.sglang import (
     adaptive_config_text,
@@ -29,7 +30,7 @@ from kit.sglang import (
     leftover_problem,
 )
 from kit.spec import Arm, BaselineArm, Spec
-from kit.store import add_launch, add_repetition, create_run
+from kit.store import add_launch, add_repetition
 
 __all__ = ["Experiment", "Watcher", "measure"]
 
@@ -55,13 +56,12 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Everything a measurement needs; `out` is the run file."""
+    """Everything a measurement needs; `out` is the run file, which exists and has its header."""
 
     spec: Spec
     prompts: Prompts
-    plan: Plan
+    agenda: tuple[Appointment, ...]
     runtime: Runtime
-    header: RunHeader
     out: Path
 
     @property
@@ -84,27 +84,27 @@ class _Session:
 
 
 def measure(experiment: Experiment, *, watcher: Watcher) -> None:
-    """Run the whole plan into the run file. A launch that fails is stored and the next one is tried.
+    """Measure the agenda into the run file. A launch that fails is stored and the next one is tried.
 
     Raises Interrupted when the user stops it (finished repetitions are kept) and ServerError when no launch worked.
     """
-    create_run(experiment.out, experiment.header)
-    launches = experiment.plan.launches
-    total = sum(cell.requests + cell.warmup_requests for launch in launches for cell in launch.cells)
+    launches = experiment.agenda
+    total = sum(cell.requests + cell.warmup_requests for one in launches for cell in one.planned.cells)
     worked, failures = 0, Counter[str]()
     started = time.monotonic()
     watcher.expect(total)
     try:
-        for ordinal, planned in enumerate(launches):
+        for at, one in enumerate(launches):
             if _over_budget(experiment.spec, started):
-                watcher.say(f"the budget is spent; {len(launches) - ordinal} launches are left out")
+                watcher.say(f"the budget is spent; {len(launches) - at} launches are left out")
                 break
-            if failures[planned.arm] < _STARTS_BEFORE_GIVING_UP:
-                done = _run_launch(experiment, ordinal, planned, watcher)
-                worked, failures[planned.arm] = worked + done, failures[planned.arm] + (not done)
+            arm = one.planned.arm
+            if failures[arm] < _STARTS_BEFORE_GIVING_UP:
+                done = _run_launch(experiment, one.number, one.planned, watcher)
+                worked, failures[arm] = worked + done, failures[arm] + (not done)
     finally:
         shutil.rmtree(experiment.work, ignore_errors=True)
-    if not worked:
+    if launches and not worked:
         raise ServerError(f"no launch worked; `speckit show {experiment.out}` lists why")
 
 

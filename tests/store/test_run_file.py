@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import fields, replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +192,21 @@ def test_a_file_that_stays_held_is_named(run_file: Path, monkeypatch: pytest.Mon
         reader.stdout.readline()
         with pytest.raises(RunFileError, match=r"run\.duckdb"):
             add_launch(run_file, replace(LAUNCH, launch=7))
+
+
+def test_an_older_run_file_is_read_from_a_migrated_copy_and_stays_as_it_is(tmp_path: Path) -> None:
+    old = tmp_path / "old.duckdb"
+    first = resources.files("kit.store").joinpath("migrations", "0001_initial.sql").read_text(encoding="utf-8")
+    with duckdb.connect() as con:
+        con.execute(f"ATTACH '{old}' AS old (STORAGE_VERSION 'v1.0.0'); USE old")
+        con.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY, name VARCHAR, applied TIMESTAMP)")
+        con.execute("INSERT INTO migrations VALUES (1, '0001_initial.sql', now())")
+        con.execute(first)
+        con.execute(
+            "INSERT INTO run VALUES ('old', 'measured', 'tiny', '{}', 'abc', 'def', 1, '0.1.0', '2026', '{}', "
+            "NULL, NULL, [])"
+        )
+    before = old.read_bytes()
+    facts = read_run(old)
+    assert (facts.header.run_id, facts.resumptions) == ("old", ())
+    assert old.read_bytes() == before

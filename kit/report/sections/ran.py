@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kit.analysis import ArmSummary, IterationTime
 from kit.format import MILLISECONDS, MISSING, SECONDS, count
-from kit.records import LaunchStatus, Role
+from kit.records import LaunchStatus, Resumption, Role
 from kit.report.entries import points
 from kit.report.escape import code, fence, prose, text
 from kit.report.table import Entry, table
@@ -47,6 +47,7 @@ class RanView:
     commands: tuple[CommandView, ...]
     iteration_table: str
     declarations: tuple[str, ...]
+    resumptions: tuple[str, ...]
 
 
 def ran_view(ran: WhatRan, *, levels: Collection[int]) -> RanView:
@@ -63,7 +64,12 @@ def ran_view(ran: WhatRan, *, levels: Collection[int]) -> RanView:
         commands=_commands(ran.launches),
         iteration_table=_iteration_table(times) if times else "",
         declarations=tuple(map(prose, ran.declarations)),
+        resumptions=tuple(map(_resumption, ran.resumptions)),
     )
+
+
+def _resumption(seam: Resumption) -> str:
+    return f"{text(seam.started_utc)}, before launch {seam.first_launch}, with speckit {text(seam.kit_version)}"
 
 
 def _identity_table(ran: WhatRan) -> str:
