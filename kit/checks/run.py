@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from kit import __version__
 from kit.checks.evidence import Evidence, about_arm, about_run
 from kit.checks.results import Code, Doubt, Severity
-from kit.spec import RULES_VERSION, prereg_hash, registered
+from kit.spec import RULES_VERSION, prereg_hash, registered_part
 
 __all__ = [
     "MIN_BLOCKS",
@@ -83,8 +83,9 @@ def hash_mismatch(evidence: Evidence) -> Iterator[Doubt]:
     if header.rules_version != RULES_VERSION:
         message = f"registered under rules {header.rules_version}, judged by rules {RULES_VERSION}"
         yield about_run(Code.HASH_MISMATCH, Severity.DOUBT, message, f"judge it with kit {header.kit_version}")
-    elif header.kit_version == __version__:
-        found = prereg_hash(registered(evidence.spec, workload_hash=header.workload_hash))
+    else:
+        stored = json.loads(header.spec_json)
+        found = prereg_hash(registered_part(stored, workload_hash=header.workload_hash))
         if found != header.spec_hash:
             message = f"the stored spec hashes to {found[:12]}, not to the registered {header.spec_hash[:12]}"
             hint = "the run file was edited; measure again"
