@@ -36,10 +36,9 @@ def named_models(value: Any, spec: Spec) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(named_models(item, spec) for item in value)
     if isinstance(value, str):
-        for model in filter(None, (spec.models.target, spec.models.draft)):
-            if model.path.startswith(KIT_MODEL):
-                folder = rf"[^\s\"']*/{re.escape(model.path.removeprefix(KIT_MODEL))}(?![\w.-])"
-                value = re.sub(folder, model.path, value)
+        for path in (spec.models.target.path, spec.models.draft.path if spec.models.draft else ""):
+            if path.startswith(KIT_MODEL):
+                value = re.sub(rf"[^\s\"']*/{re.escape(path.removeprefix(KIT_MODEL))}(?![\w.-])", path, value)
     return value
 
 
