@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from kit.diagnosis.causes import REMEDIES, Cause
@@ -20,6 +20,7 @@ from kit.diagnosis.log import Line, Origin, failures, read
 __all__ = ["Cause", "Diagnosis", "diagnose", "diagnose_requests"]
 
 _SIGTERM = "SIGTERM received"
+_TAIL_LINES = 5
 
 # Of what makes a living server other than asked for, the first of these is the diagnosis.
 _PRECEDENCE = (Cause.PLUGIN_FAILED, Cause.ADAPTIVE_OFF, Cause.REQUEST_FAILED)
@@ -76,7 +77,9 @@ def diagnose(
         root = ended or root
         if root is not None and root.cause is Cause.UNKNOWN:
             root = handled(served, found) or root
-    root = root or (notes[0] if notes else Finding(Cause.NONE, 0, ""))
+    root = root or (notes[0] if notes else Finding(Cause.NONE if _is_text(log_text) else Cause.NO_LOG, 0, ""))
+    if root.cause is Cause.UNKNOWN and not root.excerpt:
+        root = replace(root, excerpt=tuple(line.text for line in lines if line.text.strip())[-_TAIL_LINES:])
     return _diagnosis(
         root,
         time=_time(lines, root.line),
@@ -107,6 +110,10 @@ def diagnose_requests(
         )
         for failure, finding in ((one, of_request(one, lines)) for one in raised)
     )
+
+
+def _is_text(log_text: str) -> bool:
+    return "\0" not in log_text and bool(log_text.strip())
 
 
 def _stop(lines: Sequence[Line]) -> Line | None:
