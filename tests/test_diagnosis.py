@@ -115,11 +115,6 @@ def test_a_log_that_says_nothing_known_is_shown_at_its_end() -> None:
     assert (found.cause, found.excerpt[-1]) == (Cause.UNKNOWN, "and then it stopped")
 
 
-@pytest.mark.parametrize("text", ["", " \n\n", "\0\1\2 ELF\n\0"])
-def test_what_is_no_log_is_called_so_instead_of_healthy(text: str) -> None:
-    assert diagnose(text).cause is Cause.NO_LOG
-
-
 @pytest.mark.parametrize("path", CAPTURED, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_the_log_of_a_server_that_served_and_was_stopped_shows_no_failure(path: Path) -> None:
     found = diagnose(lzma.decompress(path.read_bytes()).decode(), exit_code=-9)

@@ -77,7 +77,7 @@ def diagnose(
         root = ended or root
         if root is not None and root.cause is Cause.UNKNOWN:
             root = handled(served, found) or root
-    root = root or (notes[0] if notes else Finding(Cause.NONE if _is_text(log_text) else Cause.NO_LOG, 0, ""))
+    root = root or (notes[0] if notes else Finding(Cause.NONE, 0, ""))
     if root.cause is Cause.UNKNOWN and not root.excerpt:
         root = replace(root, excerpt=tuple(line.text for line in lines if line.text.strip())[-_TAIL_LINES:])
     return _diagnosis(
@@ -110,10 +110,6 @@ def diagnose_requests(
         )
         for failure, finding in ((one, of_request(one, lines)) for one in raised)
     )
-
-
-def _is_text(log_text: str) -> bool:
-    return "\0" not in log_text and bool(log_text.strip())
 
 
 def _stop(lines: Sequence[Line]) -> Line | None:

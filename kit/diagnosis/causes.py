@@ -13,7 +13,6 @@ class Cause(StrEnum):
 
     NONE = "none"
     UNKNOWN = "unknown"
-    NO_LOG = "no_log"
 
     # The launch was wrong.
     UNKNOWN_FLAG = "unknown_flag"
@@ -74,10 +73,6 @@ _ALL_ARMS = "in every arm, or the arms are no longer comparable"
 
 REMEDIES: dict[Cause, Remedy] = {
     Cause.NONE: Remedy("no failure found", "nothing to do"),
-    Cause.NO_LOG: Remedy(
-        "this is no server log: it is empty or not text, so nothing can be said",
-        "name the file that the server's standard output and error went to",
-    ),
     Cause.UNKNOWN: Remedy(
         "unknown failure",
         "keep the log with the report; the block shown with this, if there is one, is the first error in it",
