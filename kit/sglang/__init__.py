@@ -14,7 +14,7 @@ from kit.sglang.answer import (
     read_meta,
 )
 from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags
-from kit.sglang.server import effective_config, identity_problem, leftover_problem, redact
+from kit.sglang.server import effective_config, identity_problem, leftover_problem, named_models, redact
 
 __all__ = [
     "COUNT_IDENTITIES",
@@ -30,6 +30,7 @@ __all__ = [
     "identity_problem",
     "launch_flags",
     "leftover_problem",
+    "named_models",
     "read_meta",
     "redact",
 ]
