@@ -52,6 +52,7 @@ class Code(StrEnum):
     LATE_STANDIN = "late_standin"
     FEW_WAVES = "few_waves"
     LAUNCH_FAILED = "launch_failed"
+    LAUNCH_VOID = "launch_void"
     ONE_LAUNCH = "one_launch"
     FEW_BLOCKS = "few_blocks"
     DECLARED = "declared"

@@ -19,13 +19,14 @@ KV_CAPACITY = "max_total_num_tokens"
 
 
 def launch_failed(evidence: Evidence) -> Iterator[Doubt]:
-    """A launch that did not end well may lack cells; what it finished stands."""
+    """A launch that did not end well may lack cells; what it finished stands, unless it is void."""
     for launch in evidence.facts.launches:
         if launch.status is not LaunchStatus.COMPLETED:
+            void = launch.status is LaunchStatus.VOID
             yield about_launch(
                 launch,
-                Code.LAUNCH_FAILED,
-                Severity.DOUBT,
+                Code.LAUNCH_VOID if void else Code.LAUNCH_FAILED,
+                Severity.INVALID if void else Severity.DOUBT,
                 f"launch {launch.launch} of {launch.arm} {launch.status.value}: {launch.failure or 'no reason kept'}",
                 f"see the log: speckit show RUN --log {launch.launch}",
             )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kit.checks.evidence import Evidence, about_launch, about_run
 from kit.checks.results import Code, Doubt, Severity
 from kit.records import LaunchStatus
+from kit.sglang import TRACE_BLOCK
 
 __all__ = ["trace_loss", "trace_missing", "trace_untrusted"]
 
@@ -19,7 +20,7 @@ def trace_missing(evidence: Evidence) -> Iterator[Doubt]:
     """Every arm is traced; a launch without a trace cannot show what ran."""
     for health in evidence.analysis.traces:
         launch = evidence.launches[health.launch]
-        if health.iterations == 0 and launch.status is not LaunchStatus.FAILED:
+        if health.iterations == 0 and launch.status not in (LaunchStatus.FAILED, LaunchStatus.VOID):
             message = f"launch {launch.launch} has no trace"
             yield about_launch(launch, Code.TRACE_MISSING, Severity.UNKNOWN, message, HINT)
 
@@ -40,7 +41,7 @@ def trace_loss(evidence: Evidence) -> Iterator[Doubt]:
         message = f"{evidence.facts.trace.lost} records of the trace were lost, {known} of them accounted for"
         yield about_run(Code.TRACE_LOSS, Severity.INVALID, message, hint)
     for launch, config in evidence.configs():
-        dropped = (config.get("speckit_trace") or {}).get("dropped", 0)
+        dropped = (config.get(TRACE_BLOCK) or {}).get("dropped", 0)
         if dropped:
             message = f"the trace writer dropped {dropped} records"
             yield about_launch(launch, Code.TRACE_LOSS, Severity.INVALID, message, hint)

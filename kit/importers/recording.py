@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from kit.errors import ImportFileError
 from kit.importers.segments import GRAPH_BIT, Heads, Opening, Records, RowFlag
-from kit.records import Bools, Ints, Iterations, Rounds, Trace
+from kit.records import Bools, Ints, Iterations, Rounds, Switches, Trace
 
-__all__ = ["Recording", "Rows", "Steps", "Switches", "TraceHeader"]
+__all__ = ["Recording", "Rows", "Steps", "TraceHeader"]
 
 _NO_U8, _NO_U16, _NO_U32 = 0xFF, 0xFFFF, 0xFFFFFFFF
 _DISCARDED = RowFlag.FINISHED | RowFlag.RETRACTED
@@ -182,40 +182,11 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Switches:
-    """Changes of depth by the adaptive controller, as columns.
-
-    `number` is the iteration that was launched or processed then, `by_result` which of the two. `slot` is the
-    batch-size slot that decided (-1 unknown), `average` its moving average of accepted drafts (NaN unknown).
-    """
-
-    number: Ints
-    at_ns: Ints
-    before: Ints
-    after: Ints
-    by_result: Bools
-    slot: Ints
-    average: npt.NDArray[np.float64]
-
-    @classmethod
-    def of(cls, heads: Heads) -> Switches:
-        """From the records as written."""
-        return cls(
-            number=_signed(heads["number"]),
-            at_ns=_signed(heads["at_ns"]),
-            before=_signed(heads["before"]),
-            after=_signed(heads["after"]),
-            by_result=heads["by_result"] != 0,
-            slot=_signed(heads["slot"], missing=_NO_U32),
-            average=heads["average"].astype(np.float64),
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Recording:
     """A trace, or the part of it that came since the last look.
 
-    `decode_number` numbers the steps so that decodes count up by one unless something is missing. `faults`
+    `changes` are the changes of depth as written. `decode_number` numbers the steps so that decodes count up by one
+    unless something is missing. `faults`
     states every damage; `lost` counts missing iterations, at least one a damage. `ended` tells a graceful end
     from a killed server.
     """
@@ -224,7 +195,7 @@ class Recording:
     steps: Steps
     rows: Rows
     rids: tuple[str, ...]
-    switches: Switches
+    changes: Heads
     events: tuple[Mapping[str, Any], ...]
     decode_number: Ints
     faults: tuple[str, ...]
@@ -233,17 +204,22 @@ class Recording:
 
     def trace(self, *, launch: int) -> Trace:
         """The decode iterations; a finished or retracted request's row is a ghost, as SGLang discards both."""
-        decode = self.steps.mode == self.header.decode
+        steps, decode = self.steps, self.steps.mode == self.header.decode
         kept = decode[self.rows.step]
         position = np.cumsum(decode) - 1
         return Trace(
             Iterations(
                 launch=np.full(int(decode.sum()), launch, np.int64),
                 number=self.decode_number[decode],
-                ready_ns=self.steps.ready_ns[decode],
-                draft_tokens=self.steps.draft_tokens[decode],
-                batch_size=self.steps.rows[decode],
-                cuda_graph=self.steps.cuda_graph[decode],
+                launch_ns=steps.launch_ns[decode],
+                ready_ns=steps.ready_ns[decode],
+                draft_tokens=steps.draft_tokens[decode],
+                depth=steps.depth[decode],
+                batch_size=steps.rows[decode],
+                running=steps.running[decode],
+                waiting=steps.waiting[decode],
+                prefill_tokens=np.diff(np.cumsum(steps.new_tokens)[decode], prepend=0),
+                cuda_graph=steps.cuda_graph[decode],
             ),
             Rounds(
                 iteration=position[self.rows.step[kept]],
@@ -251,9 +227,26 @@ class Recording:
                 tokens_before=self.rows.tokens_before[kept],
                 accepted=self.rows.accepted[kept],
                 ghost=self.rows.having(_DISCARDED)[kept],
+                retracted=self.rows.having(RowFlag.RETRACTED)[kept],
             ),
             self.rids,
             self.lost,
+            self._switches(launch),
+        )
+
+    def _switches(self, launch: int) -> Switches:
+        """The changes of depth, under the numbers that decode iterations have; -1 where that one is not recorded."""
+        found, number = self.changes, self.steps.number
+        at = np.searchsorted(number, found["number"])
+        here = np.append(number, -1)[at] == found["number"]
+        return Switches(
+            launch=np.full(len(found), launch, np.int64),
+            number=np.where(here, np.append(self.decode_number, -1)[at], -1),
+            before=_signed(found["before"]),
+            after=_signed(found["after"]),
+            by_result=found["by_result"] != 0,
+            slot=_signed(found["slot"], missing=_NO_U32),
+            average=found["average"].astype(np.float64),
         )
 
 

@@ -15,12 +15,15 @@ from kit.sglang.answer import (
 )
 from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags
 from kit.sglang.server import effective_config, identity_problem, leftover_problem, redact
+from kit.sglang.trace import TRACE_BLOCK, TracePlugin, trace_plugin, trace_problem
 
 __all__ = [
     "COUNT_IDENTITIES",
+    "TRACE_BLOCK",
     "ContractViolation",
     "DraftCounts",
     "Meta",
+    "TracePlugin",
     "adaptive_config_text",
     "added_counts",
     "broken_counts",
@@ -32,4 +35,6 @@ __all__ = [
     "leftover_problem",
     "read_meta",
     "redact",
+    "trace_plugin",
+    "trace_problem",
 ]

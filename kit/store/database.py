@@ -15,8 +15,8 @@ from kit.errors import RunFileError
 
 __all__ = ["SCHEMA_VERSION", "connection", "transaction"]
 
-SCHEMA_VERSION = 1
-"""Version of the run file. History: 1 = first form."""
+SCHEMA_VERSION = 2
+"""Version of the run file. History: 1 = first form; 2 = more columns of the trace, changes of depth."""
 
 # Read by every DuckDB from 1.0 on; newer defaults are not.
 _STORAGE = "v1.0.0"
@@ -47,7 +47,10 @@ def transaction(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @contextmanager
 def connection(path: Path, *, read_only: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to `path`. A writer locks every other process out, so it is opened late and closed early."""
+    """A connection to `path`. A writer locks every other process out, so it is opened late and closed early.
+
+    An older file is left as it is when it is only read: what is read is a copy in memory, migrated.
+    """
     if read_only and not path.exists():
         raise RunFileError(f"{path}: no such run file; `speckit list` shows the ones there are")
     con = _engine().cursor()
@@ -57,11 +60,14 @@ def connection(path: Path, *, read_only: bool = True) -> Iterator[duckdb.DuckDBP
         _attach(con, f"ATTACH '{quoted}' AS run_file ({mode})")
         con.execute("USE run_file")
         _refuse_newer(con, path)
+        if read_only and _version(con) < SCHEMA_VERSION:
+            con.execute("ATTACH ':memory:' AS upgraded; COPY FROM DATABASE run_file TO upgraded; USE upgraded")
+            _migrate(con)
         yield con
     except duckdb.Error as error:
         raise RunFileError(f"{path}: {_first_line(error)}; is it a run file that no other process holds?") from error
     finally:
-        con.execute("USE memory; DETACH DATABASE IF EXISTS run_file")
+        con.execute("USE memory; DETACH DATABASE IF EXISTS run_file; DETACH DATABASE IF EXISTS upgraded")
         con.close()
 
 
@@ -93,7 +99,9 @@ def _refuse_newer(con: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _version(con: duckdb.DuckDBPyConnection) -> int:
-    known = con.execute("SELECT 1 FROM duckdb_tables() WHERE database_name='run_file' AND table_name='migrations'")
+    known = con.execute(
+        "SELECT 1 FROM duckdb_tables() WHERE database_name = current_database() AND table_name = 'migrations'"
+    )
     if known.fetchone() is None:
         return 0
     row = con.execute("SELECT max(version) FROM migrations").fetchone()

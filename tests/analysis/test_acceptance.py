@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 from kit.analysis import analyse
 from kit.analysis.acceptance import prompt_histograms
 from kit.analysis.index import Index
-from kit.records import Iterations, Rounds, RunFacts, Trace
+from kit.records import RunFacts, Trace
 from tests.builders import build_run, build_spec, eagle3, shared_run
 
 ADAPTIVE = {"kind": "adaptive", "name": "adaptive", "num_steps": 3}
 
 
 def without_trace(facts: RunFacts) -> RunFacts:
-    none, no = np.empty(0, np.int64), np.empty(0, bool)
-    return replace(facts, trace=Trace(Iterations(none, none, none, none, none, no), Rounds(none, none, none, none, no)))
+    return replace(facts, trace=Trace.empty())
 
 
 def adaptive_run() -> RunFacts:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from kit.analysis import analyse
 from kit.checks import Code, Doubt, Evidence, Severity, evidence_of
 from kit.checks import trace as checks
-from kit.records import Iterations, RequestRecord, Rounds, RunFacts, Trace
+from kit.records import RequestRecord, RunFacts, Trace
 from tests.builders import edit_launches, edit_requests, shared_run
 
 Check = Callable[[Evidence], Iterator[Doubt]]
@@ -29,9 +28,7 @@ def test_a_sound_run_raises_no_doubt(check: Check) -> None:
 
 
 def test_launches_without_a_trace_are_unknown() -> None:
-    none, no = np.empty(0, np.int64), np.empty(0, bool)
-    trace = Trace(Iterations(none, none, none, none, none, no), Rounds(none, none, none, none, no))
-    facts = replace(shared_run(), trace=trace)
+    facts = replace(shared_run(), trace=Trace.empty())
     assert found(checks.trace_missing, facts) == [(Code.TRACE_MISSING, Severity.UNKNOWN)] * len(facts.launches)
     assert found(checks.trace_untrusted, facts) == []  # one cause is enough
 

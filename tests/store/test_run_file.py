@@ -27,6 +27,7 @@ from kit.records import (
     Rounds,
     RunFacts,
     RunHeader,
+    Switches,
     Trace,
 )
 from kit.store import add_launch, add_repetition, create_run, read_header, read_run, write_facts
@@ -76,9 +77,14 @@ TRACE = Trace(
     Iterations(
         launch=np.array([0, 0]),
         number=np.array([4, 5]),
+        launch_ns=np.array([50, 150]),
         ready_ns=np.array([100, 200]),
         draft_tokens=np.array([4, 4]),
+        depth=np.array([3, 3]),
         batch_size=np.array([2, 1]),
+        running=np.array([2, 2]),
+        waiting=np.array([0, 1]),
+        prefill_tokens=np.array([17, 0]),
         cuda_graph=np.array([True, False]),
     ),
     Rounds(
@@ -87,9 +93,19 @@ TRACE = Trace(
         tokens_before=np.array([1, 1, 2]),
         accepted=np.array([0, 2, 1]),
         ghost=np.array([False, False, True]),
+        retracted=np.array([False, False, True]),
     ),
     ("other", "r0"),
     lost=1,
+    switches=Switches(
+        launch=np.array([0]),
+        number=np.array([5]),
+        before=np.array([3]),
+        after=np.array([1]),
+        by_result=np.array([True]),
+        slot=np.array([1]),
+        average=np.array([0.25]),
+    ),
 )
 
 
