@@ -40,6 +40,7 @@ from kit.analysis.results import (
     LevelResult,
     OutcomeCount,
     Speed,
+    TraceCost,
     WindowSpan,
 )
 from kit.analysis.speed import compare_speed
@@ -76,6 +77,7 @@ __all__ = [
     "ReasonCount",
     "Reconciliation",
     "Speed",
+    "TraceCost",
     "TraceHealth",
     "WindowSpan",
     "analyse",

@@ -15,6 +15,7 @@ from kit.analysis.index import Index, depth_of, topk_of
 from kit.analysis.iterations import iteration_times
 from kit.analysis.outputs import losslessness
 from kit.analysis.results import Analysis, ArmSummary
+from kit.analysis.trace_cost import trace_costs
 from kit.records import RunFacts
 from kit.spec import BaselineArm
 
@@ -38,6 +39,7 @@ def analyse(facts: RunFacts) -> Analysis:
         identities=books.identities,
         iteration_times=iteration_times(index),
         flag_differences=flag_differences(index.spec, arm_server_infos(facts.launches)),
+        trace_costs=trace_costs(index),
     )
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "LevelResult",
     "OutcomeCount",
     "Speed",
+    "TraceCost",
     "WindowSpan",
 ]
 
@@ -181,6 +182,16 @@ class ArmSaturation:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceCost:
+    """Throughput with the trace over that without, in neighbouring passes of one launch, at one concurrency."""
+
+    arm: str
+    launch: int
+    concurrency: int
+    ratio: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class Speed:
     """Everything about speed that depends on which cells may be used."""
 
@@ -229,3 +240,4 @@ class Analysis:
     identities: tuple[Identities, ...]
     iteration_times: tuple[IterationTime, ...]
     flag_differences: tuple[FlagDifference, ...]
+    trace_costs: tuple[TraceCost, ...]

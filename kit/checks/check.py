@@ -28,6 +28,7 @@ CHECKS: tuple[Check, ...] = (
     trace.trace_missing,
     trace.trace_loss,
     trace.trace_untrusted,
+    trace.trace_unreviewed,
     cell.failed_requests,
     cell.nan_logits,
     cell.identity_failed,

@@ -44,6 +44,7 @@ class Code(StrEnum):
     TRACE_MISSING = "trace_missing"
     TRACE_LOSS = "trace_loss"
     TRACE_UNTRUSTED = "trace_untrusted"
+    TRACE_UNREVIEWED = "trace_unreviewed"
     IDENTITY_FAILED = "identity_failed"
     NO_STEADY_WINDOW = "no_steady_window"
     NO_CLIENT_TIMES = "no_client_times"

@@ -16,6 +16,8 @@ RULES_VERSION = 1
 
 _UNREGISTERED = ("title", "question", "notes", "host")
 _UNREGISTERED_ENGINE = ("runtime", "image", "startup_timeout_s")
+# Younger than the first hashes: they enter where they are used, and older runs keep the hash that they stored.
+_YOUNGER_DESIGN = ("trace_cost",)
 
 
 def canonical_json(value: Any) -> str:
@@ -43,4 +45,5 @@ def registered(spec: Spec, *, workload_hash: str) -> dict[str, Any]:
     data = spec.model_dump(mode="json", exclude=set(_UNREGISTERED))
     data["engine"] = {k: v for k, v in data["engine"].items() if k not in _UNREGISTERED_ENGINE}
     data["workload"] = {k: v for k, v in data["workload"].items() if k != "files"} | {"sha256": workload_hash}
+    data["design"] = {k: v for k, v in data["design"].items() if k not in _YOUNGER_DESIGN or v is not None}
     return data | {"rules_version": RULES_VERSION}

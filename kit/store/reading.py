@@ -41,6 +41,9 @@ def _ints(column: Any) -> Ints:
     return np.asarray(column, np.int64)
 
 
+# NULL stands for an unknown average, as numpy's NaN is written.
+_SWITCHES = "SELECT * REPLACE (coalesce(average, 'NaN') AS average) FROM switches ORDER BY launch, number"
+
 _DECODE: dict[str, Callable[[Any], Any]] = {
     "origin": Origin,
     "role": Role,
@@ -115,7 +118,7 @@ def _trace(con: duckdb.DuckDBPyConnection) -> Trace:
     at = _positions(iterations, _ints(rows.pop("launch")), _ints(rows.pop("number")))
     rids = con.execute("SELECT DISTINCT rid FROM rounds ORDER BY rid").fetchall()
     lost = con.execute("SELECT coalesce(sum(lost), 0) FROM trace_losses").fetchone()
-    changes = con.execute("SELECT * FROM switches ORDER BY launch, number").fetchnumpy()
+    changes = con.execute(_SWITCHES).fetchnumpy()
     average = np.asarray(changes.pop("average"), np.float64)
     return Trace(
         iterations,

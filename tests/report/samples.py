@@ -30,10 +30,12 @@ from kit.analysis import (
     Pairing,
     ReasonCount,
     Reconciliation,
+    TraceCost,
     TraceHealth,
 )
 from kit.checks import CellJudgement, CellState, Code, Doubt, Scope, Severity
 from kit.records import LaunchStatus, Origin, Outcome, Role
+from kit.sglang import TracePlugin
 from kit.stats import (
     AdaptiveDepth,
     AlignmentCell,
@@ -70,6 +72,7 @@ from kit.verdict import (
     Named,
     NotMeasured,
     SpeedSection,
+    TracedBy,
     TrueThroughput,
     Verdict,
     WhatRan,
@@ -435,6 +438,15 @@ WHAT_RAN = WhatRan(
         IterationTime("baseline", None, 8, 1200, 0.0152),
         IterationTime("eagle3_k3", 3, 8, 800, 0.0241),
         IterationTime("eagle3_k3", 3, 5, 40, 0.0199),
+    ),
+    trace=(
+        TracedBy((0,), TracePlugin("1.0.0", "9a" * 32, "0.5.15.post1", override=False)),
+        TracedBy((1,), TracePlugin("1.0.0", "9a" * 32, None, override=True)),
+        TracedBy((2,), None),
+    ),
+    trace_costs=(
+        TraceCost("eagle3_k3", 2, 1, Estimate(0.997, Interval(0.991, 1.003, 0.95), 4, "t")),
+        TraceCost("eagle3_k3", 2, 8, Estimate.missing("0 of the 3 pairs of passes that an interval needs")),
     ),
 )
 VERDICT = Verdict(

@@ -51,7 +51,7 @@ def empty(verdict: Verdict) -> Verdict:
         acceptance=(),
         adaptive=(),
         doubts=DoubtsSection((), (), (), (), (), ()),
-        what_ran=replace(ran, iteration_times=()),
+        what_ran=replace(ran, iteration_times=(), trace=(), trace_costs=()),
         limits=(),
         not_measured=(),
     )

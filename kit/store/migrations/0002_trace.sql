@@ -6,5 +6,5 @@ ALTER TABLE iterations ADD COLUMN prefill_tokens BIGINT DEFAULT -1;
 ALTER TABLE rounds ADD COLUMN retracted BOOLEAN DEFAULT false;
 CREATE TABLE switches (
   launch INTEGER NOT NULL, number BIGINT NOT NULL, "before" INTEGER NOT NULL, "after" INTEGER NOT NULL,
-  by_result BOOLEAN NOT NULL, slot BIGINT NOT NULL, average DOUBLE NOT NULL
+  by_result BOOLEAN NOT NULL, slot BIGINT NOT NULL, average DOUBLE
 );
