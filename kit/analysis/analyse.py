@@ -6,7 +6,7 @@ from collections import Counter
 
 from kit.analysis.acceptance import acceptance
 from kit.analysis.accounting import accounts
-from kit.analysis.adaptive import adaptive_use
+from kit.analysis.adaptive import adaptive_use, depth_paces
 from kit.analysis.cells import cell_results
 from kit.analysis.evidence import cell_evidence
 from kit.analysis.flags import arm_server_infos, flag_differences
@@ -32,6 +32,7 @@ def analyse(facts: RunFacts) -> Analysis:
         evidence=cell_evidence(index),
         acceptance=acceptance(index, books),
         adaptive=adaptive_use(index),
+        depth_paces=depth_paces(index),
         gates=gates(index, books),
         losslessness=losslessness(index),
         reconciliation=books.reconciliation,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kit.analysis.acceptance_results import Acceptance, AdaptiveUse, Gates, IterationTime
+from kit.analysis.acceptance_results import Acceptance, AdaptiveUse, DepthPace, Gates, IterationTime
 from kit.analysis.output_results import CellEvidence, Identities, Losslessness, Reconciliation, TraceHealth
 from kit.records import Outcome, Role
 from kit.stats import CrossoverKind, Estimate, Interval, Saturation, SweepWord
@@ -233,6 +233,7 @@ class Analysis:
     evidence: tuple[CellEvidence, ...]
     acceptance: tuple[Acceptance, ...]
     adaptive: tuple[AdaptiveUse, ...]
+    depth_paces: tuple[DepthPace, ...]
     gates: Gates
     losslessness: tuple[Losslessness, ...]
     reconciliation: tuple[Reconciliation, ...]

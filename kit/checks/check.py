@@ -24,6 +24,7 @@ CHECKS: tuple[Check, ...] = (
     server.wrong_server,
     server.unfair_flags,
     server.adaptive_in_force,
+    server.adaptive_unstable,
     cell.late_standin,
     trace.trace_missing,
     trace.trace_loss,

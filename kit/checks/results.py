@@ -41,6 +41,7 @@ class Code(StrEnum):
     EAGER_DECODE = "eager_decode"
     DEAD_DRAFT = "dead_draft"
     ADAPTIVE_NOT_IN_FORCE = "adaptive_not_in_force"
+    ADAPTIVE_UNSTABLE = "adaptive_unstable"
     TRACE_MISSING = "trace_missing"
     TRACE_LOSS = "trace_loss"
     TRACE_UNTRUSTED = "trace_untrusted"

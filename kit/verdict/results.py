@@ -17,6 +17,7 @@ from kit.analysis import (
     CellResult,
     Comparison,
     CrossoverResult,
+    DepthPace,
     FlagDifference,
     Gates,
     Identities,
@@ -275,6 +276,7 @@ class Verdict:
     saturation: tuple[ArmSaturation, ...]
     acceptance: tuple[Acceptance, ...]
     adaptive: tuple[AdaptiveUse, ...]
+    depth_paces: tuple[DepthPace, ...]
     doubts: DoubtsSection
     what_ran: WhatRan
     limits: tuple[str, ...]
