@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -204,30 +204,31 @@ class Recording:
 
     def trace(self, *, launch: int) -> Trace:
         """The decode iterations; a finished or retracted request's row is a ghost, as SGLang discards both."""
-        steps, decode = self.steps, self.steps.mode == self.header.decode
-        kept = decode[self.rows.step]
-        position = np.cumsum(decode) - 1
+        decode = self.steps.mode == self.header.decode
+        at, kept = np.flatnonzero(decode), np.flatnonzero(np.repeat(decode, self.steps.rows))
+        steps = replace(self.steps, heads=self.steps.heads[at], rows=self.steps.rows[at])
+        flags = self.rows.flags.take(kept)
         return Trace(
             Iterations(
-                launch=np.full(int(decode.sum()), launch, np.int64),
-                number=self.decode_number[decode],
-                launch_ns=steps.launch_ns[decode],
-                ready_ns=steps.ready_ns[decode],
-                draft_tokens=steps.draft_tokens[decode],
-                depth=steps.depth[decode],
-                batch_size=steps.rows[decode],
-                running=steps.running[decode],
-                waiting=steps.waiting[decode],
-                prefill_tokens=np.diff(np.cumsum(steps.new_tokens)[decode], prepend=0),
-                cuda_graph=steps.cuda_graph[decode],
+                launch=np.full(len(at), launch, np.int64),
+                number=self.decode_number[at],
+                launch_ns=steps.launch_ns,
+                ready_ns=steps.ready_ns,
+                draft_tokens=steps.draft_tokens,
+                depth=steps.depth,
+                batch_size=steps.rows,
+                running=steps.running,
+                waiting=steps.waiting,
+                prefill_tokens=np.diff(np.cumsum(self.steps.new_tokens)[at], prepend=0),
+                cuda_graph=steps.cuda_graph,
             ),
             Rounds(
-                iteration=position[self.rows.step[kept]],
-                rid=self.rows.rid[kept],
-                tokens_before=self.rows.tokens_before[kept],
-                accepted=self.rows.accepted[kept],
-                ghost=self.rows.having(_DISCARDED)[kept],
-                retracted=self.rows.having(RowFlag.RETRACTED)[kept],
+                iteration=np.repeat(np.arange(len(at)), steps.rows),
+                rid=self.rows.rid.take(kept),
+                tokens_before=self.rows.tokens_before.take(kept),
+                accepted=self.rows.accepted.take(kept),
+                ghost=(flags & np.uint8(_DISCARDED)) != 0,
+                retracted=(flags & np.uint8(RowFlag.RETRACTED)) != 0,
             ),
             self.rids,
             self.lost,
