@@ -96,8 +96,9 @@ def make_plan(spec: Spec, selection: Selection | None = None) -> Plan:
     """The plan of `spec`, or of the selected part of it.
 
     A block holds every arm once in a seeded random order and the next block is its mirror, so that a linear
-    drift cancels; with two arms that is ABBA. All arms of a block visit the concurrencies in the same random
-    order. Raises SpecError when the selection names something the spec does not have.
+    drift cancels; with two arms that is ABBA. Arms of `design.once` are in the first block alone. All arms of a block
+    visit the concurrencies in the same random order. Raises SpecError when the selection names something the spec
+    does not have.
     """
     selection = selection or Selection()
     _check(selection, spec)
@@ -108,9 +109,10 @@ def make_plan(spec: Spec, selection: Selection | None = None) -> Plan:
     order = entries
     for block in range(blocks):
         order = [entries[i] for i in rng.permutation(len(entries))] if block % 2 == 0 else order[::-1]
+        here = [entry for entry in order if block == 0 or entry[0] not in spec.design.once]
         levels = selection.levels or spec.load.concurrency
         cells = tuple(_cell(spec, levels[i]) for i in rng.permutation(len(levels)))
-        launches += [PlannedLaunch(block, at, arm, role, cells) for at, (arm, role) in enumerate(order)]
+        launches += [PlannedLaunch(block, at, arm, role, cells) for at, (arm, role) in enumerate(here)]
     if spec.design.closing_baseline:
         first = next(launch for launch in launches if launch.arm == _baseline(spec))
         launches.append(PlannedLaunch(first.block, len(entries), first.arm, Role.CLOSING, first.cells))

@@ -28,6 +28,7 @@ __all__ = [
     "Phase",
     "Repetition",
     "RequestRecord",
+    "Resumption",
     "Role",
     "Rounds",
     "RunFacts",
@@ -293,6 +294,16 @@ class Trace:
         return cls(Iterations.of(number=nothing, cuda_graph=no), Rounds(nothing, nothing, nothing, nothing, no, no))
 
 
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """A later sitting of the same run: when it began, with which kit, on what, and its first launch."""
+
+    started_utc: str
+    kit_version: str
+    first_launch: int
+    host: JsonObject
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RunFacts:
     """A whole run as read back from its file. Every tuple is in the order in which things happened."""
@@ -303,3 +314,4 @@ class RunFacts:
     repetitions: tuple[Repetition, ...]
     requests: tuple[RequestRecord, ...]
     trace: Trace
+    resumptions: tuple[Resumption, ...] = ()

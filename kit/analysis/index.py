@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kit import contract
-from kit.records import Cell, Ints, Launch, Outcome, Phase, Repetition, RequestRecord, Role, RunFacts
+from kit.records import Cell, Ints, Launch, LaunchStatus, Outcome, Phase, Repetition, RequestRecord, Role, RunFacts
 from kit.spec import AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Spec
 from kit.stats import first_divergence
 
@@ -116,12 +116,22 @@ class Index:
 
     @cached_property
     def timed(self) -> Mapping[int, tuple[Repetition, ...]]:
-        """Timed repetitions of each cell."""
+        """Timed repetitions of each cell; none of a launch that was begun again."""
         found: dict[int, list[Repetition]] = {cell: [] for cell in self.cells}
         for repetition in self.facts.repetitions:
-            if repetition.phase is Phase.TIMED:
+            if repetition.phase is Phase.TIMED and self.cells[repetition.cell].launch not in self.begun_again:
                 found[repetition.cell].append(repetition)
         return {cell: tuple(repetitions) for cell, repetitions in found.items()}
+
+    @cached_property
+    def begun_again(self) -> frozenset[int]:
+        """Launches that were interrupted and whose place in the plan a later launch took."""
+        last = {(launch.block, launch.position): launch.launch for launch in self.facts.launches}
+        return frozenset(
+            launch.launch
+            for launch in self.facts.launches
+            if launch.status is LaunchStatus.INTERRUPTED and last[launch.block, launch.position] != launch.launch
+        )
 
     @cached_property
     def requests(self) -> RequestTable:

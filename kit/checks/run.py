@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from kit import __version__
 from kit.checks.evidence import Evidence, about_arm, about_run
 from kit.checks.results import Code, Doubt, Severity
-from kit.spec import RULES_VERSION, prereg_hash, registered
+from kit.spec import RULES_VERSION, prereg_hash, registered_part
 
 __all__ = [
     "MIN_BLOCKS",
@@ -29,7 +29,8 @@ def one_launch(evidence: Evidence) -> Iterator[Doubt]:
         blocks = evidence.measured_blocks(arm.name)
         if blocks == 1:
             message = f"{arm.name} was launched once, so nothing is known about how launches differ"
-            hint = f"set design.blocks to {MIN_BLOCKS} or more"
+            asked = arm.name in evidence.spec.design.once
+            hint = "take it out of design.once" if asked else f"set design.blocks to {MIN_BLOCKS} or more"
             yield about_arm(arm.name, Code.ONE_LAUNCH, Severity.DOUBT, message, hint)
         elif blocks == 0:
             message, hint = f"{arm.name} was never measured", "read why its launches failed"
@@ -38,7 +39,8 @@ def one_launch(evidence: Evidence) -> Iterator[Doubt]:
 
 def few_blocks(evidence: Evidence) -> Iterator[Doubt]:
     """Three blocks are the least that carry an interval."""
-    measured = min((evidence.measured_blocks(arm.name) for arm in evidence.asked_for), default=0)
+    repeated = (arm.name for arm in evidence.asked_for if arm.name not in evidence.spec.design.once)
+    measured = min(map(evidence.measured_blocks, repeated), default=0)
     planned = evidence.spec.design.blocks
     if measured < MIN_BLOCKS:
         message = f"{measured} blocks hold every arm; {MIN_BLOCKS} are the least that carry an interval"
@@ -81,8 +83,9 @@ def hash_mismatch(evidence: Evidence) -> Iterator[Doubt]:
     if header.rules_version != RULES_VERSION:
         message = f"registered under rules {header.rules_version}, judged by rules {RULES_VERSION}"
         yield about_run(Code.HASH_MISMATCH, Severity.DOUBT, message, f"judge it with kit {header.kit_version}")
-    elif header.kit_version == __version__:
-        found = prereg_hash(registered(evidence.spec, workload_hash=header.workload_hash))
+    else:
+        stored = json.loads(header.spec_json)
+        found = prereg_hash(registered_part(stored, workload_hash=header.workload_hash))
         if found != header.spec_hash:
             message = f"the stored spec hashes to {found[:12]}, not to the registered {header.spec_hash[:12]}"
             hint = "the run file was edited; measure again"

@@ -12,7 +12,7 @@ from kit.analysis import FailedAnswer, failed_answers
 from kit.cli.options import json_option, print_json, selected, selection_options, spec_argument
 from kit.console import progress
 from kit.errors import SpecError
-from kit.pipeline import newest_run, published, run_files, run_spec
+from kit.pipeline import Sitting, newest_run, published, run_files, run_spec
 from kit.records import Launch, RunFacts
 from kit.report import summary, verdict_json
 from kit.store import read_run
@@ -34,6 +34,8 @@ _REPORTS = Path("reports")
     metavar="[ARM:]NAME[=VALUE]",
     help="Let a stand-in get something wrong; the verdict says so. `python -m kit.standin --help` lists the names.",
 )
+@click.option("--launches", type=click.IntRange(min=1), help="At most so many launches now; the rest with --resume.")
+@click.option("--resume", is_flag=True, help="Go on with the run in --out; an interrupted launch is begun again.")
 @click.option("--no-progress", is_flag=True, help="No progress bar.")
 @json_option
 def run(  # noqa: PLR0913
@@ -44,6 +46,8 @@ def run(  # noqa: PLR0913
     out: Path | None,
     reports: Path,
     faults: tuple[str, ...],
+    launches: int | None,
+    resume: bool,
     no_progress: bool,
     as_json: bool,
 ) -> None:
@@ -52,10 +56,13 @@ def run(  # noqa: PLR0913
     \b
     speckit run specs/quickstart.yaml
     """
+    if resume and out is None:
+        raise SpecError("--resume: which run? name its file with --out")
+    sitting = Sitting(out, selected(arms, levels, blocks), resume=resume, launches=launches, faults=faults)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     reports.mkdir(parents=True, exist_ok=True)  # before measuring: an hour later is too late to find out
     with progress(wanted=not no_progress) as watcher:
-        path = run_spec(spec, out=out, selection=selected(arms, levels, blocks), watcher=watcher, faults=faults)
+        path = run_spec(spec, sitting=sitting, watcher=watcher)
     _publish(path, reports, as_json)
 
 

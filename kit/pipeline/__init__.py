@@ -4,44 +4,75 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kit import __version__
 from kit.importers.capture import import_capture
 from kit.models import located
+from kit.pipeline.agenda import Appointment, agenda, require_same_run
 from kit.pipeline.experiment import Experiment, measure
 from kit.pipeline.faults import faults_by_arm
 from kit.pipeline.preview import Preview, preview
 from kit.pipeline.run_files import newest_run, run_files
 from kit.pipeline.truth import simulated_truth
 from kit.pipeline.watcher import Watcher
-from kit.plan import Selection
+from kit.plan import Plan, Selection
 from kit.provenance import host_facts, spec_commit
-from kit.records import Origin, RunHeader
+from kit.records import Origin, Resumption, RunHeader
 from kit.report import ReportPaths, write_report
 from kit.runtime import runtime_for
 from kit.spec import RULES_VERSION, expanded_json
-from kit.store import read_run, write_facts
+from kit.store import add_resumption, create_run, read_header, read_launches, read_run, write_facts
 from kit.verdict import Verdict, judge
 
-__all__ = ["Preview", "Watcher", "import_run", "newest_run", "preview", "published", "run_files", "run_spec"]
+__all__ = ["Preview", "Sitting", "Watcher", "import_run", "newest_run", "preview", "published", "run_files", "run_spec"]
 
 
-def run_spec(
-    source: Path, *, out: Path | None, selection: Selection, watcher: Watcher, faults: Sequence[str] = ()
-) -> Path:
-    """Measure the spec in `source`; the path of the run file, by default results/<run id>.duckdb.
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """What this invocation measures of a run.
 
+    `out` is the run file, None for results/<run id>.duckdb; `selection` a part of the spec; with `resume` the file
+    exists and is continued; `launches` is the largest number of launches now, the others being left for later;
     `faults` are what a stand-in shall get wrong: NAME[=VALUE] for every arm or ARM:NAME[=VALUE] for one.
     """
-    planned = preview(source, selection)
-    runtime = runtime_for(planned.spec, faults=faults_by_arm(faults, planned.spec))
-    header = _header(planned, source, runtime.origin, faults)
-    path = out or Path("results") / f"{header.run_id}.duckdb"
-    experiment = Experiment(located(planned.spec), planned.prompts, planned.plan, runtime, header, path)
+
+    out: Path | None = None
+    selection: Selection | None = None
+    resume: bool = False
+    launches: int | None = None
+    faults: tuple[str, ...] = ()
+
+
+def run_spec(source: Path, *, sitting: Sitting, watcher: Watcher) -> Path:
+    """Measure the spec in `source`, or the part of it that a sitting asks for; the path of the run file.
+
+    Raises SpecError when a run cannot be resumed because spec, host or models are not what they were.
+    """
+    planned = preview(source, sitting.selection)
+    runtime = runtime_for(planned.spec, faults=faults_by_arm(sitting.faults, planned.spec))
+    header = _header(planned, source, runtime.origin, sitting.faults)
+    path = sitting.out or Path("results") / f"{header.run_id}.duckdb"
+    left = _opened(path, header, planned.plan, resume=sitting.resume)
+    experiment = Experiment(located(planned.spec), planned.prompts, left[: sitting.launches], runtime, path)
     measure(experiment, watcher=watcher)
+    if later := len(left) - len(experiment.agenda):
+        watcher.say(f"{later} launches are left: speckit run {source} --out {path} --resume")
     return path
+
+
+def _opened(path: Path, header: RunHeader, plan: Plan, *, resume: bool) -> tuple[Appointment, ...]:
+    """The run file made, or its seam marked; the launches that are left."""
+    if not resume:
+        create_run(path, header)
+        return agenda(plan, ())
+    require_same_run(read_header(path), header)
+    left = agenda(plan, read_launches(path))
+    if left:
+        add_resumption(path, Resumption(header.created_utc, header.kit_version, left[0].number, header.host))
+    return left
 
 
 def published(run_file: Path, *, out: Path) -> tuple[Verdict, ReportPaths]:

@@ -14,14 +14,15 @@ from kit.diagnosis import Cause, diagnose
 from kit.errors import ImportFileError, Interrupted, ServerError, TraceError
 from kit.importers.trace_tail import TraceTail
 from kit.load import Prompts
+from kit.pipeline.agenda import Appointment
 from kit.pipeline.passes import Session, measure_cell, now, require_trace
 from kit.pipeline.watcher import Watcher
-from kit.plan import Plan, PlannedLaunch
-from kit.records import Launch, LaunchStatus, Origin, RunHeader
+from kit.plan import PlannedLaunch
+from kit.records import Launch, LaunchStatus, Origin
 from kit.runtime import Endpoint, Order, Runtime, Server, server_info
 from kit.sglang import adaptive_config_text, identity_problem, launch_flags, leftover_problem
 from kit.spec import Arm, Spec
-from kit.store import add_launch, create_run
+from kit.store import add_launch
 
 __all__ = ["Experiment", "measure"]
 
@@ -30,13 +31,12 @@ _STARTS_BEFORE_GIVING_UP = 3
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Everything a measurement needs; `out` is the run file."""
+    """Everything a measurement needs; `out` is the run file, which exists and has its header."""
 
     spec: Spec
     prompts: Prompts
-    plan: Plan
+    agenda: tuple[Appointment, ...]
     runtime: Runtime
-    header: RunHeader
     out: Path
 
     @property
@@ -46,27 +46,27 @@ class Experiment:
 
 
 def measure(experiment: Experiment, *, watcher: Watcher) -> None:
-    """Run the whole plan into the run file. A launch that fails is stored and the next one is tried.
+    """Measure the agenda into the run file. A launch that fails is stored and the next one is tried.
 
     Raises Interrupted when the user stops it (finished repetitions are kept) and ServerError when no launch worked.
     """
-    create_run(experiment.out, experiment.header)
-    launches = experiment.plan.launches
-    total = sum(cell.sent for launch in launches for cell in launch.cells)
+    launches = experiment.agenda
+    total = sum(cell.sent for one in launches for cell in one.planned.cells)
     worked, failures = 0, Counter[str]()
     started = time.monotonic()
     watcher.expect(total)
     try:
-        for ordinal, planned in enumerate(launches):
+        for at, one in enumerate(launches):
             if _over_budget(experiment.spec, started):
-                watcher.say(f"the budget is spent; {len(launches) - ordinal} launches are left out")
+                watcher.say(f"the budget is spent; {len(launches) - at} launches are left out")
                 break
-            if failures[planned.arm] < _STARTS_BEFORE_GIVING_UP:
-                done = _run_launch(experiment, ordinal, planned, watcher)
-                worked, failures[planned.arm] = worked + done, failures[planned.arm] + (not done)
+            arm = one.planned.arm
+            if failures[arm] < _STARTS_BEFORE_GIVING_UP:
+                done = _run_launch(experiment, one.number, one.planned, watcher)
+                worked, failures[arm] = worked + done, failures[arm] + (not done)
     finally:
         shutil.rmtree(experiment.work, ignore_errors=True)
-    if not worked:
+    if launches and not worked:
         raise ServerError(f"no launch worked; `speckit show {experiment.out}` lists why")
 
 

@@ -6,7 +6,7 @@ In this code `spec` always means the YAML file; speculative decoding is spelled 
 from kit.spec.arms import AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Server, ServerOverrides
 from kit.spec.load import load_spec, parse_spec
 from kit.spec.model import KIT_MODEL, Spec, Workload
-from kit.spec.registration import RULES_VERSION, canonical_json, expanded_json, prereg_hash, registered
+from kit.spec.registration import RULES_VERSION, canonical_json, expanded_json, prereg_hash, registered, registered_part
 from kit.spec.schema import SCHEMA_FILE, schema_text
 
 __all__ = [
@@ -27,5 +27,6 @@ __all__ = [
     "parse_spec",
     "prereg_hash",
     "registered",
+    "registered_part",
     "schema_text",
 ]

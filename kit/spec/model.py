@@ -154,6 +154,8 @@ class Design(StrictModel):
 
     blocks: PositiveInt = 3
     """Rounds of launches; three are the least that carry an interval."""
+    once: tuple[Name, ...] = ()
+    """Arms launched in the first block alone: enough for acceptance and the gate, and no speed word."""
     seed: NonNegativeInt = 0
     """Seed of the order of arms and concurrencies."""
     aa_speed: bool = False

@@ -9,15 +9,13 @@ from typing import Any
 
 from kit.spec.model import Spec
 
-__all__ = ["RULES_VERSION", "canonical_json", "expanded_json", "prereg_hash", "registered"]
+__all__ = ["RULES_VERSION", "canonical_json", "expanded_json", "prereg_hash", "registered", "registered_part"]
 
 RULES_VERSION = 1
 """Version of the verdict's rules. History: 1 = first rules."""
 
 _UNREGISTERED = ("title", "question", "notes", "host")
 _UNREGISTERED_ENGINE = ("runtime", "image", "startup_timeout_s")
-# Younger than the first hashes: they enter where they are used, and older runs keep the hash that they stored.
-_YOUNGER_DESIGN = ("trace_cost",)
 
 
 def canonical_json(value: Any) -> str:
@@ -36,14 +34,18 @@ def expanded_json(spec: Spec) -> str:
 
 
 def registered(spec: Spec, *, workload_hash: str) -> dict[str, Any]:
-    """What the hash covers: everything that can move a number or a word, and nothing else.
+    """What the hash of `spec` covers: everything that can move a number or a word, and nothing else."""
+    return registered_part(spec.model_dump(mode="json"), workload_hash=workload_hash)
+
+
+def registered_part(expanded: Mapping[str, Any], *, workload_hash: str) -> dict[str, Any]:
+    """The same of an expanded spec as it was stored, whatever fields specs have had since.
 
     Titles, notes, paths of files and the runtime are left out: the same experiment may be run by Docker here and
     as a subprocess there. The workload enters by its content. A simulated world stays in: it decides every number,
     and so does the budget: when to stop must not depend on what was seen.
     """
-    data = spec.model_dump(mode="json", exclude=set(_UNREGISTERED))
+    data = {name: value for name, value in expanded.items() if name not in _UNREGISTERED}
     data["engine"] = {k: v for k, v in data["engine"].items() if k not in _UNREGISTERED_ENGINE}
     data["workload"] = {k: v for k, v in data["workload"].items() if k != "files"} | {"sha256": workload_hash}
-    data["design"] = {k: v for k, v in data["design"].items() if k not in _YOUNGER_DESIGN or v is not None}
     return data | {"rules_version": RULES_VERSION}

@@ -48,6 +48,7 @@ def faults(spec: Spec) -> Iterator[Fault]:
     yield from _server(spec)
     yield from _arms(spec)
     yield from _references(spec)
+    yield from _once(spec)
     yield from _load(spec)
 
 
@@ -149,6 +150,15 @@ def _references(spec: Spec) -> Iterator[Fault]:
     contenders = [arm.name for arm in spec.arms if not isinstance(arm, BaselineArm)]
     if candidate is not None and candidate not in contenders:
         yield Fault(("decision", "candidate"), f"`{candidate}` is no arm that speculates; there are {contenders}")
+
+
+def _once(spec: Spec) -> Iterator[Fault]:
+    speculating = [arm.name for arm in spec.arms if not isinstance(arm, BaselineArm)]
+    for at, name in enumerate(spec.design.once):
+        if name not in speculating:
+            yield Fault(
+                ("design", "once", at), f"`{name}` is no arm that speculates; there are {', '.join(speculating)}"
+            )
 
 
 def _load(spec: Spec) -> Iterator[Fault]:

@@ -1,6 +1,15 @@
 """The run file: append-only facts in DuckDB. The only user of duckdb in the kit."""
 
-from kit.store.reading import read_header, read_run
-from kit.store.writing import add_launch, add_repetition, create_run, write_facts
+from kit.store.reading import read_header, read_launches, read_run
+from kit.store.writing import add_launch, add_repetition, add_resumption, create_run, write_facts
 
-__all__ = ["add_launch", "add_repetition", "create_run", "read_header", "read_run", "write_facts"]
+__all__ = [
+    "add_launch",
+    "add_repetition",
+    "add_resumption",
+    "create_run",
+    "read_header",
+    "read_launches",
+    "read_run",
+    "write_facts",
+]

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 
 from kit.errors import RunFileError
 
-__all__ = ["SCHEMA_VERSION", "connection", "transaction"]
+__all__ = ["SCHEMA_VERSION", "reading", "transaction"]
 
-SCHEMA_VERSION = 2
-"""Version of the run file. History: 1 = first form; 2 = more columns of the trace, changes of depth."""
+SCHEMA_VERSION = 3
+"""Version of the run file. History: 1 = first form, 2 = resumptions, 3 = more of the trace, changes of depth."""
 
 # Read by every DuckDB from 1.0 on; newer defaults are not.
 _STORAGE = "v1.0.0"
@@ -34,7 +36,7 @@ def transaction(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     The file is made and migrated when it is new. Raises RunFileError when it is held by another process, is no
     run file, or is newer than this kit.
     """
-    with connection(path, read_only=False) as con:
+    with _connection(path, read_only=False) as con:
         con.begin()
         try:
             _migrate(con)
@@ -46,13 +48,25 @@ def transaction(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @contextmanager
-def connection(path: Path, *, read_only: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to `path`. A writer locks every other process out, so it is opened late and closed early.
-
-    An older file is left as it is when it is only read: what is read is a copy in memory, migrated.
-    """
-    if read_only and not path.exists():
+def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A reading connection to `path`; an older run file is read from a migrated copy and stays as it is."""
+    if not path.exists():
         raise RunFileError(f"{path}: no such run file; `speckit list` shows the ones there are")
+    with _connection(path, read_only=True) as con:
+        current = _version(con) in (0, SCHEMA_VERSION)
+        if current:
+            yield con
+    if not current:
+        with TemporaryDirectory(prefix="speckit-") as folder:
+            copy = Path(folder) / path.name
+            shutil.copyfile(path, copy)
+            with transaction(copy) as con:
+                yield con
+
+
+@contextmanager
+def _connection(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to `path`. A writer locks every other process out, so it is opened late and closed early."""
     con = _engine().cursor()
     try:
         mode = "READ_ONLY" if read_only else f"STORAGE_VERSION '{_STORAGE}'"
@@ -60,14 +74,11 @@ def connection(path: Path, *, read_only: bool = True) -> Iterator[duckdb.DuckDBP
         _attach(con, f"ATTACH '{quoted}' AS run_file ({mode})")
         con.execute("USE run_file")
         _refuse_newer(con, path)
-        if read_only and _version(con) < SCHEMA_VERSION:
-            con.execute("ATTACH ':memory:' AS upgraded; COPY FROM DATABASE run_file TO upgraded; USE upgraded")
-            _migrate(con)
         yield con
     except duckdb.Error as error:
         raise RunFileError(f"{path}: {_first_line(error)}; is it a run file that no other process holds?") from error
     finally:
-        con.execute("USE memory; DETACH DATABASE IF EXISTS run_file; DETACH DATABASE IF EXISTS upgraded")
+        con.execute("USE memory; DETACH DATABASE IF EXISTS run_file")
         con.close()
 
 
@@ -99,9 +110,7 @@ def _refuse_newer(con: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _version(con: duckdb.DuckDBPyConnection) -> int:
-    known = con.execute(
-        "SELECT 1 FROM duckdb_tables() WHERE database_name = current_database() AND table_name = 'migrations'"
-    )
+    known = con.execute("SELECT 1 FROM duckdb_tables() WHERE database_name='run_file' AND table_name='migrations'")
     if known.fetchone() is None:
         return 0
     row = con.execute("SELECT max(version) FROM migrations").fetchone()

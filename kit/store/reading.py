@@ -23,6 +23,7 @@ from kit.records import (
     Phase,
     Repetition,
     RequestRecord,
+    Resumption,
     Role,
     Rounds,
     RunFacts,
@@ -30,11 +31,11 @@ from kit.records import (
     Switches,
     Trace,
 )
-from kit.store.database import connection
+from kit.store.database import reading
 
 Row = TypeVar("Row")
 
-__all__ = ["read_header", "read_run"]
+__all__ = ["read_header", "read_launches", "read_run"]
 
 
 def _ints(column: Any) -> Ints:
@@ -62,21 +63,32 @@ _DECODE: dict[str, Callable[[Any], Any]] = {
 
 def read_run(path: Path) -> RunFacts:
     """Every fact in `path`. Raises RunFileError when it is missing, broken, held, or newer than this kit."""
-    with connection(path) as con:
+    with reading(path) as con:
         return RunFacts(
             header=_header(con, path),
-            launches=tuple(_rows(con, Launch, "launches ORDER BY launch", {"status": LaunchStatus})),
+            launches=_launches(con),
             cells=tuple(_rows(con, Cell, "cells ORDER BY cell")),
             repetitions=tuple(_rows(con, Repetition, "repetitions ORDER BY repetition")),
             requests=tuple(_rows(con, RequestRecord, 'requests ORDER BY repetition, "index"')),
             trace=_trace(con),
+            resumptions=tuple(_rows(con, Resumption, "resumptions ORDER BY first_launch")),
         )
 
 
 def read_header(path: Path) -> RunHeader:
     """Only the header of `path`."""
-    with connection(path) as con:
+    with reading(path) as con:
         return _header(con, path)
+
+
+def read_launches(path: Path) -> tuple[Launch, ...]:
+    """Only the launches of `path`, in order."""
+    with reading(path) as con:
+        return _launches(con)
+
+
+def _launches(con: duckdb.DuckDBPyConnection) -> tuple[Launch, ...]:
+    return tuple(_rows(con, Launch, "launches ORDER BY launch", {"status": LaunchStatus}))
 
 
 def _header(con: duckdb.DuckDBPyConnection, path: Path) -> RunHeader:

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import orjson
 
 from kit.errors import RunFileError
-from kit.records import Cell, Launch, Repetition, RequestRecord, RunFacts, RunHeader, Trace
+from kit.records import Cell, Launch, Repetition, RequestRecord, Resumption, RunFacts, RunHeader, Trace
 from kit.store.database import transaction
 
 Columns = dict[str, npt.NDArray[Any]]
 
-__all__ = ["add_launch", "add_repetition", "create_run", "write_facts"]
+__all__ = ["add_launch", "add_repetition", "add_resumption", "create_run", "write_facts"]
 
 
 def create_run(path: Path, header: RunHeader) -> None:
@@ -33,6 +33,12 @@ def create_run(path: Path, header: RunHeader) -> None:
         raise RunFileError(f"{path.parent}: cannot be made ({error.strerror}); choose another --out") from None
     with transaction(path) as con:
         _insert(con, "run", [header])
+
+
+def add_resumption(path: Path, resumption: Resumption) -> None:
+    """Mark the seam between what an earlier sitting measured and what this one will."""
+    with transaction(path) as con:
+        _insert(con, "resumptions", [resumption])
 
 
 def add_launch(path: Path, launch: Launch) -> None:
@@ -69,6 +75,7 @@ def write_facts(path: Path, facts: RunFacts) -> None:
                 ("cells", facts.cells),
                 ("repetitions", facts.repetitions),
                 ("requests", facts.requests),
+                ("resumptions", facts.resumptions),
             ):
                 _insert(con, table, rows)
             _insert_trace(con, -1, facts.trace)

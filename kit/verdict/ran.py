@@ -33,6 +33,7 @@ def what_ran(facts: RunFacts, spec: Spec, analysis: Analysis) -> WhatRan:
         spec_commit=header.spec_commit,
         spec_committed_utc=header.spec_committed_utc,
         declarations=header.declarations,
+        resumptions=facts.resumptions,
         models=tuple(_models(spec)),
         engine=tuple(_engine(facts, spec)),
         host=tuple(_flat({k: v for k, v in header.host.items() if k not in _ELSEWHERE})),

@@ -29,7 +29,7 @@ from kit.analysis import (
     TraceHealth,
 )
 from kit.checks import CellJudgement, Doubt
-from kit.records import LaunchStatus, Origin, Role
+from kit.records import LaunchStatus, Origin, Resumption, Role
 from kit.sglang import TracePlugin
 from kit.stats import SpeedWord, SweepWord
 from kit.units import Seconds, TokensPerSecond
@@ -243,6 +243,7 @@ class WhatRan:
     spec_commit: str | None
     spec_committed_utc: str | None
     declarations: tuple[str, ...]
+    resumptions: tuple[Resumption, ...]
     models: tuple[Named, ...]
     engine: tuple[Named, ...]
     host: tuple[Named, ...]

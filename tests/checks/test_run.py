@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from kit.analysis import analyse
 from kit.checks import Code, Doubt, Evidence, Severity, evidence_of, registered_in_time
 from kit.checks import run as checks
 from kit.records import RunFacts
+from kit.spec import prereg_hash, registered_part
 from tests.builders import build_run, build_spec, shared_run
 
 Check = Callable[[Evidence], Iterator[Doubt]]
@@ -81,3 +83,12 @@ def test_other_rules_are_doubted_and_their_hash_is_not_compared() -> None:
     assert found(checks.hash_mismatch, headed(rules_version=0, spec_hash="0" * 64)) == [
         (Code.HASH_MISMATCH, Severity.DOUBT)
     ]
+
+
+def test_a_field_that_specs_got_later_changes_no_stored_hash() -> None:
+    header = shared_run().header
+    older = json.loads(header.spec_json)
+    del older["design"]["once"]
+    before = prereg_hash(registered_part(older, workload_hash=header.workload_hash))
+    assert before != header.spec_hash
+    assert found(checks.hash_mismatch, headed(spec_json=json.dumps(older), spec_hash=before)) == []

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from kit.analysis import analyse, failed_answers
 from kit.checks import Code, Doubt, Severity, check_run
 from kit.console import Progress
 from kit.errors import ServerError, SpecError
-from kit.pipeline import run_spec
+from kit.pipeline import Sitting, run_spec
 from kit.plan import Selection
 from kit.records import LaunchStatus, Origin, Outcome, Phase, RunFacts
-from kit.store import read_run
+from kit.store import add_launch, read_run
 from tests.specs import BASE
 
 LOAD = {"concurrency": [1, 4], "waves": 2, "min_requests": 3, "warmup_requests": 1}
@@ -43,10 +44,14 @@ def write_spec(folder: Path, **sections: Any) -> Path:
     return path
 
 
+def only_baseline(folder: Path) -> Sitting:
+    return Sitting(out=folder / "run.duckdb", selection=Selection(arms=("baseline",)))
+
+
 @pytest.fixture(scope="module")
 def facts(tmp_path_factory: pytest.TempPathFactory) -> RunFacts:
     folder = tmp_path_factory.mktemp("run")
-    run_spec(write_spec(folder), out=folder / "run.duckdb", selection=Selection(), watcher=Progress())
+    run_spec(write_spec(folder), sitting=Sitting(out=folder / "run.duckdb"), watcher=Progress())
     assert not (folder / "run.work").exists()
     return read_run(folder / "run.duckdb")
 
@@ -110,7 +115,7 @@ def test_a_launch_that_fails_is_stored_with_its_cause_and_the_others_go_on(
 ) -> None:
     monkeypatch.setattr(sys.modules["kit.pipeline.preview"], "_check_contract", lambda *arguments: None)
     source = write_spec(tmp_path, arms=TOO_SHALLOW, load={"concurrency": [1], "waves": 1, "min_requests": 1})
-    run_spec(source, out=tmp_path / "run.duckdb", selection=Selection(), watcher=Progress())
+    run_spec(source, sitting=Sitting(out=tmp_path / "run.duckdb"), watcher=Progress())
     launches = {launch.arm: launch for launch in read_run(tmp_path / "run.duckdb").launches}
     assert launches["baseline"].status is LaunchStatus.COMPLETED
     assert (launches["adaptive"].status, launches["adaptive"].exit_code) == (LaunchStatus.FAILED, -9)
@@ -120,7 +125,7 @@ def test_a_launch_that_fails_is_stored_with_its_cause_and_the_others_go_on(
 def test_a_run_without_one_working_launch_is_an_error(tmp_path: Path) -> None:
     source = write_spec(tmp_path, engine={"startup_timeout_s": 0.01})
     with pytest.raises(ServerError, match="no launch worked"):
-        run_spec(source, out=tmp_path / "run.duckdb", selection=Selection(arms=("baseline",)), watcher=Progress())
+        run_spec(source, sitting=only_baseline(tmp_path), watcher=Progress())
     assert [launch.status for launch in read_run(tmp_path / "run.duckdb").launches] == [LaunchStatus.FAILED]
 
 
@@ -136,7 +141,7 @@ def test_a_server_that_is_killed_while_it_serves_costs_its_launch_alone(tmp_path
                 os.kill(self.killed, signal.SIGKILL)
 
     killer = Killer()
-    run_spec(write_spec(tmp_path), out=tmp_path / "run.duckdb", selection=Selection(), watcher=killer)
+    run_spec(write_spec(tmp_path), sitting=Sitting(out=tmp_path / "run.duckdb"), watcher=killer)
     facts = read_run(tmp_path / "run.duckdb")
     first, *others = facts.launches
     assert (first.status, first.exit_code) == (LaunchStatus.FAILED, -signal.SIGKILL)
@@ -194,7 +199,7 @@ def _children(pid: int) -> list[int]:
 def test_a_pass_that_the_host_disturbed_is_kept_and_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kit.pipeline.passes.disturbed", lambda repetition, *, noise_threshold: True)
     source = write_spec(tmp_path, load={"concurrency": [1], "waves": 1, "min_requests": 2})
-    run_spec(source, out=tmp_path / "run.duckdb", selection=Selection(arms=("baseline",)), watcher=Progress())
+    run_spec(source, sitting=only_baseline(tmp_path), watcher=Progress())
     facts = read_run(tmp_path / "run.duckdb")
     assert [r.phase for r in facts.repetitions] == [Phase.WARMUP, Phase.DISTURBED, Phase.DISTURBED, Phase.TIMED]
     assert len({request.rid for request in facts.requests}) == len(facts.requests)
@@ -206,7 +211,11 @@ ONE_LEVEL = {"concurrency": [4], "waves": 2, "min_requests": 8, "warmup_requests
 def run_with(folder: Path, *faults: str) -> tuple[RunFacts, tuple[Doubt, ...]]:
     """A tiny run of two arms with faults asked for, and the doubts it raises."""
     out, source = folder / "run.duckdb", write_spec(folder, load=ONE_LEVEL)
-    run_spec(source, out=out, selection=Selection(arms=("baseline", "k3")), watcher=Progress(), faults=faults)
+    run_spec(
+        source,
+        sitting=Sitting(out=out, faults=faults, selection=Selection(arms=("baseline", "k3"))),
+        watcher=Progress(),
+    )
     facts = read_run(out)
     return facts, check_run(facts, analyse(facts))
 
@@ -249,10 +258,54 @@ def test_a_server_that_dies_in_a_pass_keeps_the_pass_and_names_the_cause(tmp_pat
 )
 def test_a_fault_that_there_is_not_is_refused_before_anything_starts(tmp_path: Path, fault: str, reason: str) -> None:
     with pytest.raises(SpecError, match=reason):
-        run_spec(write_spec(tmp_path), out=None, selection=Selection(), watcher=Progress(), faults=[fault])
+        run_spec(write_spec(tmp_path), sitting=Sitting(faults=(fault,)), watcher=Progress())
 
 
 def test_a_real_server_gets_nothing_wrong_on_request(tmp_path: Path) -> None:
     source = write_spec(tmp_path, engine={"runtime": "local", "world": None})
     with pytest.raises(SpecError, match="only a stand-in"):
-        run_spec(source, out=None, selection=Selection(), watcher=Progress(), faults=["abort"])
+        run_spec(source, sitting=Sitting(faults=("abort",)), watcher=Progress())
+
+
+RESUMED = {"load": ONE_LEVEL, "design": {"blocks": 2, "once": ["k3"]}}
+
+
+def sit(folder: Path, **sitting: Any) -> RunFacts:
+    """One sitting of a run of five launches."""
+    out, source = folder / "run.duckdb", write_spec(folder, **RESUMED)
+    run_spec(source, sitting=Sitting(out=out, **sitting), watcher=Progress())
+    return read_run(out)
+
+
+def test_a_run_of_several_sittings_measures_each_launch_of_the_plan_once(tmp_path: Path) -> None:
+    first = sit(tmp_path, launches=2)
+    assert [launch.launch for launch in first.launches] == [0, 1]
+    whole = sit(tmp_path, resume=True)
+    plan = [(one.block, one.position, one.arm) for one in whole.launches]
+    assert len(set(plan)) == 5
+    assert Counter(arm for _, _, arm in plan) == {"baseline": 2, "k3": 1, "adaptive": 2}
+    assert whole.launches[:2] == first.launches
+    assert [seam.first_launch for seam in whole.resumptions] == [2]
+    assert sit(tmp_path, resume=True).launches == whole.launches
+
+
+def test_an_interrupted_launch_is_begun_again_and_its_first_half_counts_for_nothing(tmp_path: Path) -> None:
+    facts = sit(tmp_path, launches=1)
+    add_launch(tmp_path / "run.duckdb", replace(facts.launches[0], status=LaunchStatus.INTERRUPTED))
+    again = sit(tmp_path, launches=1, resume=True)
+    assert [one.status for one in again.launches] == [LaunchStatus.INTERRUPTED, LaunchStatus.COMPLETED]
+    assert {(one.block, one.position, one.arm) for one in again.launches} == {(0, 0, again.launches[0].arm)}
+    assert {cell.launch for cell in analyse(again).cells} == {1}
+
+
+@pytest.mark.parametrize("change, reason", [({"load": ONE_LEVEL | {"waves": 3}}, "registered spec"), ({}, "the GPUs")])
+def test_another_spec_or_host_is_not_the_same_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], reason: str
+) -> None:
+    sit(tmp_path, launches=1)
+    if not change:
+        monkeypatch.setattr("kit.provenance._gpus", lambda: [{"name": "another"}])
+    source = write_spec(tmp_path, **(RESUMED | change))
+    sitting = Sitting(out=tmp_path / "run.duckdb", resume=True)
+    with pytest.raises(SpecError, match=reason):
+        run_spec(source, sitting=sitting, watcher=Progress())

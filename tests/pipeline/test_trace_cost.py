@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kit.console import Progress
-from kit.pipeline import preview, published, run_spec
+from kit.pipeline import Sitting, preview, published, run_spec
 from kit.plan import TOGGLED, Selection
 from kit.records import LaunchStatus, Phase, Role, RunFacts
 from kit.store import read_run
@@ -20,9 +20,8 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     load = {"concurrency": [2], "waves": 2, "min_requests": 4, "warmup_requests": 2}
     source = write_spec(folder, load=load, design={"blocks": 1, "trace_cost": "k3"})
-    selection = Selection(arms=("baseline", "k3"))
-    run_spec(source, out=folder / "run.duckdb", selection=selection, watcher=Progress())
-    return folder / "run.duckdb"
+    sitting = Sitting(out=folder / "run.duckdb", selection=Selection(arms=("baseline", "k3")))
+    return run_spec(source, sitting=sitting, watcher=Progress())
 
 
 @pytest.fixture(scope="module")

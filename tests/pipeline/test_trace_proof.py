@@ -9,7 +9,7 @@ import pytest
 from kit.checks import CellState, Code
 from kit.console import Progress
 from kit.errors import ServerError
-from kit.pipeline import run_spec
+from kit.pipeline import Sitting, run_spec
 from kit.plan import Selection
 from kit.records import LaunchStatus, Phase, RunFacts
 from kit.store import read_run
@@ -33,10 +33,9 @@ LOAD = {"concurrency": [1, 4], "waves": 2, "min_requests": 3, "warmup_requests":
 @pytest.fixture(scope="module")
 def facts(tmp_path_factory: pytest.TempPathFactory) -> RunFacts:
     folder = tmp_path_factory.mktemp("run")
-    faults = [f"{arm}:{fault}" for arm, (fault, _) in FAULTS.items()]
-    source, out = write_spec(folder, arms=ARMS, load=LOAD), folder / "run.duckdb"
-    run_spec(source, out=out, selection=Selection(), watcher=Progress(), faults=faults)
-    return read_run(out)
+    faults = tuple(f"{arm}:{fault}" for arm, (fault, _) in FAULTS.items())
+    sitting = Sitting(out=folder / "run.duckdb", faults=faults)
+    return read_run(run_spec(write_spec(folder, arms=ARMS, load=LOAD), sitting=sitting, watcher=Progress()))
 
 
 @pytest.mark.parametrize("arm", FAULTS)
@@ -72,6 +71,7 @@ def test_what_a_void_launch_had_finished_supports_no_word(facts: RunFacts) -> No
 
 
 def test_a_run_in_which_every_launch_is_void_is_an_error(tmp_path: Path) -> None:
-    source, selection = write_spec(tmp_path), Selection(arms=("baseline",))
+    baseline = Selection(arms=("baseline",))
+    sitting = Sitting(out=tmp_path / "run.duckdb", selection=baseline, faults=("drop-trace",))
     with pytest.raises(ServerError, match="no launch worked"):
-        run_spec(source, out=tmp_path / "r.duckdb", selection=selection, watcher=Progress(), faults=["drop-trace"])
+        run_spec(write_spec(tmp_path), sitting=sitting, watcher=Progress())

@@ -37,7 +37,7 @@ from kit.analysis import (
     TraceHealth,
 )
 from kit.checks import CellJudgement, CellState, Code, Doubt, Scope, Severity
-from kit.records import LaunchStatus, Origin, Outcome, Role
+from kit.records import LaunchStatus, Origin, Outcome, Resumption, Role
 from kit.sglang import TracePlugin
 from kit.stats import (
     AdaptiveDepth,
@@ -406,6 +406,7 @@ WHAT_RAN = WhatRan(
     spec_commit="0123abc",
     spec_committed_utc="2026-11-28T09:00:00+00:00",
     declarations=("2 of 3 blocks were measured",),
+    resumptions=(Resumption("2026-11-29T13:00:00+00:00", "0.1.0", 1, {}),),
     models=(Named("target", "meta-llama/Llama-3.1-8B-Instruct"), Named("target revision", "0e9e39f")),
     engine=(Named("SGLang", "0.5.15.post1"), Named("runtime", "standin")),
     host=(Named("CPU", "2 cores"),),

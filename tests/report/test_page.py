@@ -40,7 +40,9 @@ def empty(verdict: Verdict) -> Verdict:
     gates = replace(verdict.gate.gates, movements=(), residuals=(), naive_passes=None, prompts_needed=None)
     v1 = replace(gates.v1, cells=(), worst=None, functional=(), reason="fewer than two depths")
     v2 = replace(gates.v2, cells=(), control=(), control_word=None, reason="no trace")
-    ran = replace(verdict.what_ran, declarations=(), models=(), engine=(), host=(), arms=(), launches=())
+    ran = replace(
+        verdict.what_ran, declarations=(), resumptions=(), models=(), engine=(), host=(), arms=(), launches=()
+    )
     return replace(
         verdict,
         headings=(),

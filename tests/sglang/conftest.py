@@ -12,8 +12,7 @@ import yaml
 from kit.console import Progress
 from kit.errors import PrerequisiteError
 from kit.models import located
-from kit.pipeline import run_spec
-from kit.plan import Selection
+from kit.pipeline import Sitting, run_spec
 from kit.records import RunFacts
 from kit.runtime import Endpoint, Order, Server, cpu_engine, runtime_for
 from kit.sglang import launch_flags
@@ -49,7 +48,7 @@ def facts(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> RunFacts:
     shutil.copy(SPECS / "workloads" / "general.jsonl", folder)
     spec = folder / "cpu_quick.yaml"
     spec.write_text(yaml.safe_dump(data), encoding="utf-8")
-    run_spec(spec, out=folder / "run.duckdb", selection=Selection(), watcher=Progress())
+    run_spec(spec, sitting=Sitting(out=folder / "run.duckdb"), watcher=Progress())
     return read_run(folder / "run.duckdb")
 
 

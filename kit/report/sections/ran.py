@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kit.analysis import ArmSummary, IterationTime, TraceCost
 from kit.format import MILLISECONDS, MISSING, SECONDS, count
 from kit.metrics import metric
-from kit.records import LaunchStatus, Role
+from kit.records import LaunchStatus, Resumption, Role
 from kit.report.entries import column, defined, points
 from kit.report.escape import code, fence, prose, text
 from kit.report.table import Entry, table
@@ -53,6 +53,7 @@ class RanView:
     cost_table: str
     cost: str
     declarations: tuple[str, ...]
+    resumptions: tuple[str, ...]
 
 
 def ran_view(ran: WhatRan, *, levels: Collection[int]) -> RanView:
@@ -72,7 +73,12 @@ def ran_view(ran: WhatRan, *, levels: Collection[int]) -> RanView:
         cost_table=_cost_table(ran.trace_costs) if ran.trace_costs else "",
         cost=defined("trace_cost"),
         declarations=tuple(map(prose, ran.declarations)),
+        resumptions=tuple(map(_resumption, ran.resumptions)),
     )
+
+
+def _resumption(seam: Resumption) -> str:
+    return f"{text(seam.started_utc)}, before launch {seam.first_launch}, with speckit {text(seam.kit_version)}"
 
 
 def _identity_table(ran: WhatRan) -> str:
