@@ -12,12 +12,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
+from kit.diagnosis.adaptive import DepthLog, depth_log
 from kit.diagnosis.causes import REMEDIES, Cause
 from kit.diagnosis.exits import from_exit_status, status_note
 from kit.diagnosis.findings import Finding, degraded, fatal, handled, of_request
 from kit.diagnosis.log import Line, Origin, failures, read
 
-__all__ = ["Cause", "Diagnosis", "diagnose", "diagnose_requests"]
+__all__ = ["Cause", "DepthLog", "Diagnosis", "depth_log", "diagnose", "diagnose_requests"]
 
 _SIGTERM = "SIGTERM received"
 _TAIL_LINES = 5

@@ -148,6 +148,9 @@ def _references(spec: Spec) -> Iterator[Fault]:
     for i, arm in enumerate(spec.arms):
         if not isinstance(arm, BaselineArm) and arm.baseline is not None and arm.baseline not in baselines:
             yield Fault(("arms", i, "baseline"), f"`{arm.baseline}` is no baseline arm; there are {baselines}")
+    traced = spec.design.trace_cost
+    if traced is not None and traced not in {arm.name for arm in spec.arms}:
+        yield Fault(("design", "trace_cost"), f"`{traced}` is no arm; there are {[arm.name for arm in spec.arms]}")
     candidate = spec.decision.candidate
     contenders = [arm.name for arm in spec.arms if not isinstance(arm, BaselineArm)]
     if candidate is not None and candidate not in contenders:
