@@ -6,7 +6,7 @@ from collections import Counter
 
 from kit.analysis.acceptance import acceptance
 from kit.analysis.accounting import accounts
-from kit.analysis.adaptive import adaptive_use
+from kit.analysis.adaptive import adaptive_use, depth_paces
 from kit.analysis.cells import cell_results
 from kit.analysis.evidence import cell_evidence
 from kit.analysis.flags import arm_server_infos, flag_differences
@@ -15,6 +15,7 @@ from kit.analysis.index import Index, depth_of, topk_of
 from kit.analysis.iterations import iteration_times
 from kit.analysis.outputs import losslessness
 from kit.analysis.results import Analysis, ArmSummary
+from kit.analysis.trace_cost import trace_costs
 from kit.records import RunFacts
 from kit.spec import BaselineArm
 
@@ -31,6 +32,7 @@ def analyse(facts: RunFacts) -> Analysis:
         evidence=cell_evidence(index),
         acceptance=acceptance(index, books),
         adaptive=adaptive_use(index),
+        depth_paces=depth_paces(index),
         gates=gates(index, books),
         losslessness=losslessness(index),
         reconciliation=books.reconciliation,
@@ -38,6 +40,7 @@ def analyse(facts: RunFacts) -> Analysis:
         identities=books.identities,
         iteration_times=iteration_times(index),
         flag_differences=flag_differences(index.spec, arm_server_infos(facts.launches)),
+        trace_costs=trace_costs(index),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kit.analysis.acceptance_results import Acceptance, AdaptiveUse, Gates, IterationTime
+from kit.analysis.acceptance_results import Acceptance, AdaptiveUse, DepthPace, Gates, IterationTime
 from kit.analysis.output_results import CellEvidence, Identities, Losslessness, Reconciliation, TraceHealth
 from kit.records import Outcome, Role
 from kit.stats import CrossoverKind, Estimate, Interval, Saturation, SweepWord
@@ -30,6 +30,7 @@ __all__ = [
     "LevelResult",
     "OutcomeCount",
     "Speed",
+    "TraceCost",
     "WindowSpan",
 ]
 
@@ -181,6 +182,16 @@ class ArmSaturation:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceCost:
+    """Throughput with the trace over that without, in neighbouring passes of one launch, at one concurrency."""
+
+    arm: str
+    launch: int
+    concurrency: int
+    ratio: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class Speed:
     """Everything about speed that depends on which cells may be used."""
 
@@ -222,6 +233,7 @@ class Analysis:
     evidence: tuple[CellEvidence, ...]
     acceptance: tuple[Acceptance, ...]
     adaptive: tuple[AdaptiveUse, ...]
+    depth_paces: tuple[DepthPace, ...]
     gates: Gates
     losslessness: tuple[Losslessness, ...]
     reconciliation: tuple[Reconciliation, ...]
@@ -229,3 +241,4 @@ class Analysis:
     identities: tuple[Identities, ...]
     iteration_times: tuple[IterationTime, ...]
     flag_differences: tuple[FlagDifference, ...]
+    trace_costs: tuple[TraceCost, ...]

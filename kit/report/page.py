@@ -109,7 +109,7 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
         gate=gate_view(verdict.gate),
         lossless=lossless_view(verdict.losslessness),
         saturation=saturation_view(verdict),
-        acceptance=acceptance_view(verdict.acceptance, verdict.adaptive),
+        acceptance=acceptance_view(verdict.acceptance, verdict.adaptive, verdict.depth_paces),
         doubts=doubts_view(verdict.doubts),
         ran=ran_view(verdict.what_ran, levels=levels),
         limits=tuple(map(prose, verdict.limits)),

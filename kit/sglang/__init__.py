@@ -15,12 +15,15 @@ from kit.sglang.answer import (
 )
 from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags
 from kit.sglang.server import effective_config, identity_problem, leftover_problem, named_models, redact
+from kit.sglang.trace import TRACE_BLOCK, TracePlugin, trace_plugin, trace_problem
 
 __all__ = [
     "COUNT_IDENTITIES",
+    "TRACE_BLOCK",
     "ContractViolation",
     "DraftCounts",
     "Meta",
+    "TracePlugin",
     "adaptive_config_text",
     "added_counts",
     "broken_counts",
@@ -33,4 +36,6 @@ __all__ = [
     "named_models",
     "read_meta",
     "redact",
+    "trace_plugin",
+    "trace_problem",
 ]

@@ -95,6 +95,7 @@ def not_measured(evidence: Evidence, speed: Speed, outputs: LosslessnessSection)
             *_of_arms(evidence),
             *_of_speed(evidence.spec, speed),
             *_of_gates(evidence.analysis),
+            *_of_trace(evidence),
             *_of_outputs(outputs),
         )
     )
@@ -152,6 +153,13 @@ def _of_gates(analysis: Analysis) -> Iterator[NotMeasured]:
     if not gates.v2.cells:
         yield NotMeasured("gate v2", gates.v2.reason or "")
     yield NotMeasured("oracle of the best draft length", f"curve oracle: {gates.reading.curve_oracle.value}")
+
+
+def _of_trace(evidence: Evidence) -> Iterator[NotMeasured]:
+    if not any(cost.ratio.interval for cost in evidence.analysis.trace_costs):
+        asked = evidence.spec.design.trace_cost is not None
+        reason = "its launch gave too few passes" if asked else "design.trace_cost names no arm"
+        yield NotMeasured("what the iteration trace costs", reason)
 
 
 def _of_outputs(outputs: LosslessnessSection) -> Iterator[NotMeasured]:

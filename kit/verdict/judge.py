@@ -39,6 +39,7 @@ def judge(facts: RunFacts) -> Verdict:
         saturation=speed.saturation,
         acceptance=analysis.acceptance,
         adaptive=analysis.adaptive,
+        depth_paces=analysis.depth_paces,
         doubts=DoubtsSection(
             cells=states,
             doubts=doubts,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from kit.analysis import Analysis
 from kit.records import Launch, RunFacts
-from kit.sglang import effective_config, named_models
+from kit.sglang import TracePlugin, effective_config, named_models, trace_plugin
 from kit.spec import KIT_MODEL, Spec
-from kit.verdict.results import LaunchRow, Named, WhatRan
+from kit.verdict.results import LaunchRow, Named, TracedBy, WhatRan
 
 __all__ = ["what_ran"]
 
@@ -41,6 +41,8 @@ def what_ran(facts: RunFacts, spec: Spec, analysis: Analysis) -> WhatRan:
         arms=analysis.arms,
         launches=tuple(_row(launch, spec) for launch in facts.launches),
         iteration_times=analysis.iteration_times,
+        trace=_traced_by(facts.launches),
+        trace_costs=analysis.trace_costs,
     )
 
 
@@ -73,6 +75,15 @@ def _engine(facts: RunFacts, spec: Spec) -> Iterator[Named]:
     yield Named("page size", str(spec.server.page_size))
     yield Named("max running requests", str(spec.server.max_running_requests))
     yield Named("tensor-parallel size", str(spec.server.tensor_parallel_size))
+
+
+def _traced_by(launches: Sequence[Launch]) -> tuple[TracedBy, ...]:
+    """The launches whose server described itself, by the trace plugin that it named."""
+    found: dict[TracePlugin | None, list[int]] = {}
+    for launch in launches:
+        if launch.server_info is not None:
+            found.setdefault(trace_plugin(launch.server_info), []).append(launch.launch)
+    return tuple(TracedBy(tuple(numbers), plugin) for plugin, numbers in found.items())
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[Named]:

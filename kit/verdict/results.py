@@ -17,6 +17,7 @@ from kit.analysis import (
     CellResult,
     Comparison,
     CrossoverResult,
+    DepthPace,
     FlagDifference,
     Gates,
     Identities,
@@ -24,10 +25,12 @@ from kit.analysis import (
     LevelResult,
     Losslessness,
     Reconciliation,
+    TraceCost,
     TraceHealth,
 )
 from kit.checks import CellJudgement, Doubt
 from kit.records import LaunchStatus, Origin, Resumption, Role
+from kit.sglang import TracePlugin
 from kit.stats import SpeedWord, SweepWord
 from kit.units import Seconds, TokensPerSecond
 
@@ -45,6 +48,7 @@ __all__ = [
     "Named",
     "NotMeasured",
     "SpeedSection",
+    "TracedBy",
     "TrueThroughput",
     "Verdict",
     "WhatRan",
@@ -217,6 +221,14 @@ class LaunchRow:
 
 
 @dataclass(frozen=True, slots=True)
+class TracedBy:
+    """Launches and the trace plugin that their servers named; None where they named none."""
+
+    launches: tuple[int, ...]
+    plugin: TracePlugin | None
+
+
+@dataclass(frozen=True, slots=True)
 class WhatRan:
     """Identity of the run: enough to repeat it or to refuse a comparison with it."""
 
@@ -238,6 +250,8 @@ class WhatRan:
     arms: tuple[ArmSummary, ...]
     launches: tuple[LaunchRow, ...]
     iteration_times: tuple[IterationTime, ...]
+    trace: tuple[TracedBy, ...]
+    trace_costs: tuple[TraceCost, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +277,7 @@ class Verdict:
     saturation: tuple[ArmSaturation, ...]
     acceptance: tuple[Acceptance, ...]
     adaptive: tuple[AdaptiveUse, ...]
+    depth_paces: tuple[DepthPace, ...]
     doubts: DoubtsSection
     what_ran: WhatRan
     limits: tuple[str, ...]

@@ -14,7 +14,10 @@ from kit.analysis import (
     ClassAcceptance,
     Comparison,
     CrossoverResult,
+    DepthPace,
     DepthShare,
+    DepthSource,
+    DepthTime,
     Distribution,
     FlagClass,
     FlagDifference,
@@ -30,10 +33,12 @@ from kit.analysis import (
     Pairing,
     ReasonCount,
     Reconciliation,
+    TraceCost,
     TraceHealth,
 )
 from kit.checks import CellJudgement, CellState, Code, Doubt, Scope, Severity
 from kit.records import LaunchStatus, Origin, Outcome, Resumption, Role
+from kit.sglang import TracePlugin
 from kit.stats import (
     AdaptiveDepth,
     AlignmentCell,
@@ -70,6 +75,7 @@ from kit.verdict import (
     Named,
     NotMeasured,
     SpeedSection,
+    TracedBy,
     TrueThroughput,
     Verdict,
     WhatRan,
@@ -437,6 +443,15 @@ WHAT_RAN = WhatRan(
         IterationTime("eagle3_k3", 3, 8, 800, 0.0241),
         IterationTime("eagle3_k3", 3, 5, 40, 0.0199),
     ),
+    trace=(
+        TracedBy((0,), TracePlugin("1.0.0", "9a" * 32, "0.5.15.post1", override=False)),
+        TracedBy((1,), TracePlugin("1.0.0", "9a" * 32, None, override=True)),
+        TracedBy((2,), None),
+    ),
+    trace_costs=(
+        TraceCost("eagle3_k3", 2, 1, Estimate(0.997, Interval(0.991, 1.003, 0.95), 4, "t")),
+        TraceCost("eagle3_k3", 2, 8, Estimate.missing("0 of the 3 pairs of passes that an interval needs")),
+    ),
 )
 VERDICT = Verdict(
     version=1,
@@ -450,6 +465,10 @@ VERDICT = Verdict(
     saturation=SATURATION,
     acceptance=ACCEPTANCE,
     adaptive=ADAPTIVE,
+    depth_paces=(
+        DepthPace("adaptive", 2, DepthSource.TRACE, 12, 3, 0.41, (DepthTime(1, 0.25), DepthTime(3, 0.75))),
+        DepthPace("adaptive", 5, DepthSource.LOG, 1, 0, None, (DepthTime(3, 1.0),)),
+    ),
     doubts=DOUBTS,
     what_ran=WHAT_RAN,
     limits=("One model pair and one workload; other prompts accept more or fewer drafts.",),
