@@ -13,7 +13,7 @@ from kit.sglang.answer import (
     draft_counts,
     read_meta,
 )
-from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags
+from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags, outputs_payload
 from kit.sglang.server import effective_config, identity_problem, leftover_problem, named_models, redact
 from kit.sglang.trace import TRACE_BLOCK, TracePlugin, trace_plugin, trace_problem
 
@@ -34,6 +34,7 @@ __all__ = [
     "launch_flags",
     "leftover_problem",
     "named_models",
+    "outputs_payload",
     "read_meta",
     "redact",
     "trace_plugin",
