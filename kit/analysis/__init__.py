@@ -10,9 +10,22 @@ from kit.analysis.acceptance_results import (
     Gates,
     IterationTime,
 )
-from kit.analysis.analyse import analyse
+from kit.analysis.analyse import Study, analyse
+from kit.analysis.cost import account_costs
+from kit.analysis.cost_results import (
+    CostRow,
+    Costs,
+    IterationModel,
+    ModelCell,
+    Oracle,
+    OracleKind,
+    OracleLevel,
+    TaxRow,
+    ThroughputBasis,
+)
 from kit.analysis.failures import FailedAnswer, failed_answers
 from kit.analysis.flags import arm_server_infos, flag_differences
+from kit.analysis.heterogeneity_results import CurveOwnership, Heterogeneity, RequestSpread
 from kit.analysis.index import depth_of, spec_of
 from kit.analysis.output_results import (
     CellEvidence,
@@ -32,6 +45,8 @@ from kit.analysis.results import (
     ArmSweep,
     BlockRatio,
     CellResult,
+    ClassComparison,
+    ClassSpeed,
     Comparison,
     CrossoverResult,
     Distribution,
@@ -39,6 +54,7 @@ from kit.analysis.results import (
     FlagDifference,
     LevelResult,
     OutcomeCount,
+    PeakComparison,
     Speed,
     WindowSpan,
 )
@@ -55,8 +71,13 @@ __all__ = [
     "CellEvidence",
     "CellResult",
     "ClassAcceptance",
+    "ClassComparison",
+    "ClassSpeed",
     "Comparison",
+    "CostRow",
+    "Costs",
     "CrossoverResult",
+    "CurveOwnership",
     "DepthShare",
     "Distribution",
     "Divergence",
@@ -66,18 +87,30 @@ __all__ = [
     "GateMovement",
     "GateResidual",
     "Gates",
+    "Heterogeneity",
     "Identities",
     "IdentityFailure",
+    "IterationModel",
     "IterationTime",
     "LevelResult",
     "Losslessness",
+    "ModelCell",
+    "Oracle",
+    "OracleKind",
+    "OracleLevel",
     "OutcomeCount",
     "Pairing",
+    "PeakComparison",
     "ReasonCount",
     "Reconciliation",
+    "RequestSpread",
     "Speed",
+    "Study",
+    "TaxRow",
+    "ThroughputBasis",
     "TraceHealth",
     "WindowSpan",
+    "account_costs",
     "analyse",
     "arm_server_infos",
     "compare_speed",

@@ -8,10 +8,12 @@ from kit.sglang.answer import (
     ContractViolation,
     DraftCounts,
     Meta,
+    TokenChoice,
     added_counts,
     broken_counts,
     draft_counts,
     read_meta,
+    token_choice,
 )
 from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags
 from kit.sglang.server import effective_config, identity_problem, leftover_problem, redact
@@ -21,6 +23,7 @@ __all__ = [
     "ContractViolation",
     "DraftCounts",
     "Meta",
+    "TokenChoice",
     "adaptive_config_text",
     "added_counts",
     "broken_counts",
@@ -32,4 +35,5 @@ __all__ = [
     "leftover_problem",
     "read_meta",
     "redact",
+    "token_choice",
 ]

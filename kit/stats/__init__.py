@@ -105,6 +105,7 @@ from kit.stats.heterogeneity import (
     spearman_brown,
     split_half,
     spread,
+    spread_within,
 )
 from kit.stats.intervals import (
     Resampling,
@@ -113,6 +114,7 @@ from kit.stats.intervals import (
     ratio_bootstrap,
     ratio_interval,
     ratio_se,
+    share_interval,
 )
 from kit.stats.iteration_cost import (
     IterationCost,
@@ -154,6 +156,7 @@ from kit.stats.rounds import (
     starts,
 )
 from kit.stats.saturation import (
+    PeakRatio,
     Saturation,
     UslFit,
     fit_usl,
@@ -179,6 +182,7 @@ from kit.stats.speedup import (
     level_tests,
     log_ratio_ci,
     ratio_estimate,
+    relative_se,
     speed_words,
 )
 from kit.stats.throughput import (
@@ -220,6 +224,7 @@ __all__ = [
     "OracleGaps",
     "OracleRequests",
     "Ownership",
+    "PeakRatio",
     "RatioCurve",
     "Reconciliation",
     "Resampling",
@@ -301,13 +306,16 @@ __all__ = [
     "read_gates",
     "reconcile",
     "reconcile_rounds",
+    "relative_se",
     "saturation",
     "saturation2",
+    "share_interval",
     "spearman_brown",
     "speculation_tax",
     "speed_words",
     "split_half",
     "spread",
+    "spread_within",
     "starts",
     "survival",
     "survival_curve",

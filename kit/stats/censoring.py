@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from kit.stats.arrays import FloatArray, IntArray, optional, quotient, same_length, tails
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate
-from kit.stats.intervals import Resampling, percentile_interval, ratio_interval, ratio_intervals, resampled_sums
+from kit.stats.intervals import Resampling, percentile_interval, ratio_interval, resampled_sums, share_intervals
 from kit.stats.rounds import Rounds
 
 __all__ = ["AdaptiveDepth", "DepthRow", "adaptive_curve", "ipcw", "ipcw_estimate", "km", "proposal_counts"]
@@ -118,8 +118,8 @@ def adaptive_curve(
     draws = product_limit(drawn[:, 0], drawn[:, 1])
     points = optional(product_limit(at_risk, events))
     total = np.repeat(tallies[:, 0, :1], Kmax, axis=1).astype(float)
-    lower = ratio_intervals(tallies[:, 1].astype(float), n=total, strata=kept)
-    upper = ratio_intervals(tallies[:, 2].astype(float), n=total, strata=kept)
+    lower = share_intervals(tallies[:, 1].astype(float), n=total, strata=kept)
+    upper = share_intervals(tallies[:, 2].astype(float), n=total, strata=kept)
     return tuple(
         AdaptiveDepth(
             k=k + 1,

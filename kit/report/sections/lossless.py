@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.analysis import Losslessness
-from kit.format import PERCENT, count
-from kit.report.entries import points
+from kit.format import PERCENT, SHARE, count
+from kit.report.entries import counted, points
 from kit.report.escape import code
 from kit.report.table import Entry, table
-from kit.verdict import LosslessnessSection, LosslessRow, LosslessWord
+from kit.stats import LosslessWord
+from kit.verdict import LosslessnessSection, LosslessRow
 
 __all__ = ["LosslessView", "lossless_view"]
 
@@ -35,6 +36,8 @@ class LosslessView:
 
     table: str
     meanings: tuple[str, ...]
+    tie: str
+    past_the_end: str
     control_table: str
     sampling: str
 
@@ -45,8 +48,28 @@ def lossless_view(section: LosslessnessSection) -> LosslessView:
     return LosslessView(
         table=_table(section.rows) if section.rows else "",
         meanings=tuple(f"**{word.value}**: {meaning}" for word, meaning in MEANING.items() if word in occurring),
+        tie=_tie(section.rows),
+        past_the_end=_past_the_end(section.rows),
         control_table=_control_table(section.aa_tokens) if section.aa_tokens else "",
         sampling="" if section.greedy else _SAMPLED,
+    )
+
+
+def _tie(rows: Sequence[LosslessRow]) -> str:
+    """The widest margin that counts as a tie; nothing where no margin was recorded."""
+    known = {row.tau for row in rows if any(d.margin is not None for d in row.outputs.divergences)}
+    return f" (log-probabilities more than {points([max(known)], unit=SHARE)[0]} apart)" if known else ""
+
+
+def _past_the_end(rows: Sequence[LosslessRow]) -> str:
+    """The finish-order defect of SGLang 0.5.15, by name, where it occurred."""
+    prompts = sum(row.past_the_end for row in rows)
+    if not prompts:
+        return ""
+    return (
+        f"**Past the end**: in {counted(prompts, 'comparison')} the arm says all that the baseline says, its end of "
+        "text included, and goes on to the length limit. SGLang 0.5.15 looks at the limit first when one round reaches "
+        "both; that is a defect of when it stops, not of what it writes, and counts in no column of differences."
     )
 
 
