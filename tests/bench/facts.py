@@ -32,7 +32,7 @@ DEPTHS = {"baseline": -1, "eagle3_k3": 3, "eagle3_k7": 7, "adaptive": 3}
 LEVELS, BLOCKS = (8, 32), 3
 LONGEST = {"eagle3_k3": 3, "eagle3_k7": 7, "adaptive": 7}
 """K of every other iteration; the adaptive arm changes it."""
-ROUNDS = 20
+ROUNDS = 16
 """Rounds of a speculating request; without speculation one a token but the first."""
 SHALLOWEST = 3
 """Drafts that a round accepts at most, whatever its K."""
@@ -56,7 +56,7 @@ def _spec() -> Spec:
 
 
 def run_of(requests: int) -> RunFacts:
-    """A run of about that many requests, 20 rounds each or more, over four arms, three blocks and two levels."""
+    """A run of about that many requests, about 20 rounds each, over four arms, three blocks and two levels."""
     spec = _spec()
     known = shared_run().header
     registered_hash = prereg_hash(registered(spec, workload_hash=known.workload_hash))
