@@ -68,17 +68,17 @@ def _outputs(index: Index, arm: str, concurrency: int, role: Role) -> _Outputs:
     cells = dict(index.levels(arm, role=role)).get(concurrency, ())
     table = index.requests
     answers: dict[Key, RequestRecord] = {}
-    launches: dict[int, None] = {}
+    launches: set[int] = set()
     for at in (index.in_cells(cells) & table.ok & (table.ids > 0)).nonzero()[0].tolist():
         launch = index.launches[int(table.launch[at])]
-        launches[launch.launch] = None
+        launches.add(launch.launch)
         answers.setdefault((launch.block, table.records[at].prompt), table.records[at])
-    return _Outputs(arm, concurrency, tuple(launches), answers)
+    return _Outputs(arm, concurrency, tuple(sorted(launches)), answers)
 
 
 def _compared(pairing: Pairing, other: _Outputs, reference: _Outputs) -> Iterator[Losslessness]:
     """The comparison on the prompts that both have; nothing when they share none."""
-    shared = [key for key in reference.answers if key in other.answers]
+    shared = sorted(reference.answers.keys() & other.answers.keys())
     if not shared:
         return
     pairs = [(other.answers[key], reference.answers[key]) for key in shared]

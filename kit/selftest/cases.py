@@ -97,7 +97,7 @@ CASES = (
         _world("still", _ALIKE),
         claims.still,
         claims.STILL_BANDS,
-        share=0.2,
+        share=0.12,
     ),
     Case(
         "boundary",
@@ -115,7 +115,7 @@ CASES = (
         _world("moved", _ALIKE | {"shift": -9 * MARGIN}),
         claims.moved,
         claims.MOVED_BANDS,
-        share=0.1,
+        share=0.06,
     ),
     Case(
         "two-kinds",
@@ -124,6 +124,6 @@ CASES = (
         _world("two-kinds", _TWO_KINDS),
         claims.two_kinds,
         claims.TWO_KINDS_BANDS,
-        share=0.1,
+        share=0.06,
     ),
 )
