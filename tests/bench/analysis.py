@@ -36,7 +36,7 @@ def main() -> None:
 
 def _all() -> None:
     print(
-        f"{'requests':>9} {'rounds':>10} {'wall s':>7} {'read CPU s':>11} {'judge CPU s':>12} {'us/round':>9} {'MiB':>7}"
+        f"{'requests':>9} {'rounds':>10} {'wall s':>7} {'read, CPU':>11} {'judge, CPU':>12} {'us/round':>9} {'MiB':>7}"
     )
     with TemporaryDirectory() as folder:
         for size in SIZES:

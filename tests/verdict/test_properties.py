@@ -19,7 +19,7 @@ from kit.verdict import judge
 from tests.builders import build_run, build_spec, eagle3, edit_requests
 
 # A verdict takes a while: few examples, and a failing one is not made smaller.
-FEW = settings(max_examples=6, deadline=None, phases=(Phase.explicit, Phase.generate))
+FEW = settings(max_examples=4, deadline=None, phases=(Phase.explicit, Phase.generate))
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.analysis import Losslessness
-from kit.format import PERCENT, SHARE, count
+from kit.format import MISSING, PERCENT, SHARE, count, probability
 from kit.report.entries import counted, points
 from kit.report.escape import code
 from kit.report.table import Entry, table
@@ -82,9 +82,9 @@ def _table(rows: Sequence[LosslessRow]) -> str:
             count(row.outputs.prompts),
             count(row.outputs.equal_ids),
             count(row.outputs.equal_lengths),
-            count(row.hard),
-            count(row.unresolved),
+            f"{count(row.hard)}, {count(row.unresolved)}",
             upper,
+            MISSING if row.p_excess is None else probability(row.p_excess),
             Entry(f"**{row.word.value}**", None if row.word is LosslessWord.LOSSLESS else row.reason),
         )
         for row, upper in zip(rows, uppers, strict=True)
@@ -95,9 +95,9 @@ def _table(rows: Sequence[LosslessRow]) -> str:
         "Prompts",
         "Same tokens",
         "Same length",
-        "Hard",
-        "Unresolved",
+        "Hard, unresolved",
         "Hard at most, %",
+        "p (more than the baseline)",
         "Word",
     )
     return table(header, cells, align="lrrrrrrrl")
