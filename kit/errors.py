@@ -5,6 +5,7 @@
     ├── RunFileError             1   a run file cannot be read or written
     ├── ImportFileError          1   a capture or foreign file is broken or incomplete
     ├── ServerError              1   a server did not start, died, or is not the one asked for
+    │   └── TraceError           1   a server's iteration trace is missing, lossy or unreadable: its launch is void
     ├── StatsError               1   a statistic was asked of numbers that cannot be (kit/stats/errors.py)
     ├── PrerequisiteError        4   Docker, a GPU, an image or a model is missing
     └── Interrupted            130   stopped by the user; finished repetitions are kept
@@ -22,6 +23,7 @@ __all__ = [
     "ServerError",
     "SpecError",
     "SpeckitError",
+    "TraceError",
 ]
 
 
@@ -47,6 +49,10 @@ class ImportFileError(SpeckitError):
 
 class ServerError(SpeckitError):
     """A server did not come up, died, or answered as something other than what was launched."""
+
+
+class TraceError(ServerError):
+    """The iteration trace of a server is missing, has lost iterations or cannot be read; the launch is void."""
 
 
 class PrerequisiteError(SpeckitError):

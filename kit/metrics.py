@@ -56,6 +56,15 @@ METRICS: Final = (
         "included; for comparison with other tools",
     ),
     Metric(
+        "trace_cost",
+        "Throughput with the trace",
+        "ratio",
+        RATIO,
+        Direction.NEITHER,
+        "throughput over the full run with the iteration trace, divided by that without it, of neighbouring passes of "
+        "one launch that send the same prompts; geometric mean over the pairs, with the t interval of the log",
+    ),
+    Metric(
         "speed_ratio",
         "Speed ratio",
         "ratio",

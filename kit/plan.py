@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kit.errors import SpecError
-from kit.records import Role
+from kit.records import Phase, Role
 from kit.spec import BaselineArm, Spec
 from kit.units import Seconds
 
-__all__ = ["Plan", "PlannedCell", "PlannedLaunch", "Selection", "Timing", "estimate_seconds", "make_plan", "timing_of"]
+__all__ = [
+    "TOGGLED",
+    "Plan",
+    "PlannedCell",
+    "PlannedLaunch",
+    "Selection",
+    "Timing",
+    "estimate_seconds",
+    "make_plan",
+    "timing_of",
+]
+
+TOGGLED = (Phase.TRACED, Phase.UNTRACED, Phase.UNTRACED, Phase.TRACED) * 2
+"""Passes of a launch that shows what the trace costs: neighbours are pairs, mirrored so that a linear drift cancels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +39,17 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCell:
-    """One concurrency of a launch: how many requests are timed after how many for warm-up."""
+    """One concurrency of a launch: how many requests are timed after how many for warm-up, and in which passes."""
 
     concurrency: int
     requests: int
     warmup_requests: int
+    passes: tuple[Phase, ...] = (Phase.TIMED,)
+
+    @property
+    def sent(self) -> int:
+        """Requests of all passes, warm-up included."""
+        return self.warmup_requests + len(self.passes) * self.requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +81,7 @@ class Timing:
 
 _STANDIN = Timing(1.5, 0.008)
 _GPU = Timing(120.0, 0.030)
-# Medians of real runs on two cores; a round of speculation takes longer and gives about 1.5 tokens.
+# On two quiet cores: a start takes 25 to 45 s, a token for each request 0.1 s alone and 0.3 s among eight.
 _CPU = Timing(40.0, 0.2)
 
 
@@ -97,13 +116,16 @@ def make_plan(spec: Spec, selection: Selection | None = None) -> Plan:
     if spec.design.closing_baseline:
         first = next(launch for launch in launches if launch.arm == _baseline(spec))
         launches.append(PlannedLaunch(first.block, len(entries), first.arm, Role.CLOSING, first.cells))
+    if (traced := spec.design.trace_cost) is not None and (traced, Role.MEASURE) in entries:
+        toggled = tuple(replace(cell, passes=TOGGLED) for cell in launches[0].cells)
+        launches.append(PlannedLaunch(0, len(entries) + 1, traced, Role.TRACE_COST, toggled))
     return Plan(tuple(launches), _declarations(spec, selection))
 
 
 def estimate_seconds(plan: Plan, *, timing: Timing, output_tokens: float) -> Seconds:
     """Duration of the plan under `timing`."""
     waves = sum(
-        -(-cell.requests // cell.concurrency) + -(-cell.warmup_requests // cell.concurrency)
+        len(cell.passes) * -(-cell.requests // cell.concurrency) + -(-cell.warmup_requests // cell.concurrency)
         for launch in plan.launches
         for cell in launch.cells
     )

@@ -8,9 +8,9 @@ of the client's monotonic clock unless the field says otherwise; token counts ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +33,13 @@ __all__ = [
     "Rounds",
     "RunFacts",
     "RunHeader",
+    "Switches",
     "Trace",
 ]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 JsonObject = Mapping[str, Any]
 
 
@@ -56,6 +58,7 @@ class Role(StrEnum):
     MEASURE = "measure"
     AA_SPEED = "aa_speed"  # the baseline a second time in the same block: the noise floor of speed
     CLOSING = "closing"  # the baseline once more at the end of the run: drift
+    TRACE_COST = "trace_cost"  # one arm once more with the trace on and off in turns: what the trace costs
 
 
 class LaunchStatus(StrEnum):
@@ -64,6 +67,7 @@ class LaunchStatus(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
+    VOID = "void"  # its trace does not prove what ran: none of its cells may be used
 
 
 class Phase(StrEnum):
@@ -72,6 +76,8 @@ class Phase(StrEnum):
     WARMUP = "warmup"
     TIMED = "timed"
     DISTURBED = "disturbed"  # timed while the host was busy with something else, and made again
+    TRACED = "traced"  # of a launch that shows what the trace costs, with it
+    UNTRACED = "untraced"  # and without it
 
 
 class Outcome(StrEnum):
@@ -195,16 +201,30 @@ class RequestRecord:
 class Iterations:
     """Decode iterations of the scheduler, as columns of equal length, in processing order.
 
-    `ready_ns` is the server's monotonic clock. `draft_tokens` is what was in force when the iteration was
-    launched (K + 1 for a chain), -1 without speculation. `number` is contiguous within a launch.
+    `launch_ns` (of the batch) and `ready_ns` (of its result) are the server's monotonic clock. `draft_tokens` (K + 1
+    for a chain) and `depth` (K) are what was in force when the iteration was launched, -1 without speculation.
+    `running` and `waiting` count requests at that time, `prefill_tokens` prompt tokens that prefills computed since the
+    decode before. `number` is contiguous within a launch. -1 is also what a source did not record.
     """
 
     launch: Ints
     number: Ints
+    launch_ns: Ints
     ready_ns: Ints
     draft_tokens: Ints
+    depth: Ints
     batch_size: Ints
+    running: Ints
+    waiting: Ints
+    prefill_tokens: Ints
     cuda_graph: Bools
+
+    @classmethod
+    def of(cls, *, number: Ints, cuda_graph: Bools, **recorded: Ints) -> Self:
+        """From what a source recorded; every other column is -1."""
+        names = (each.name for each in fields(cls) if each.name not in ("number", "cuda_graph"))
+        columns = {name: recorded.pop(name, np.full(len(number), -1, np.int64)) for name in names}
+        return cls(number=number, cuda_graph=cuda_graph, **columns, **recorded)
 
     def __len__(self) -> int:
         return len(self.number)
@@ -215,8 +235,8 @@ class Rounds:
     """Rows of the iterations: one a request in the batch, as columns of equal length.
 
     `iteration` indexes `Iterations` and `rid` indexes `Trace.rids`; `tokens_before` counts output tokens
-    before the round; `accepted` is the number of accepted drafts, -1 without speculation; a `ghost` row belongs to a
-    request that had already finished and is discarded by the server.
+    before the round; `accepted` is the number of accepted drafts, -1 without speculation; a `ghost` row is discarded by
+    the server, because its request had already finished or, where `retracted` says so, was sent back to the queue.
     """
 
     iteration: Ints
@@ -224,9 +244,37 @@ class Rounds:
     tokens_before: Ints
     accepted: Ints
     ghost: Bools
+    retracted: Bools
 
     def __len__(self) -> int:
         return len(self.iteration)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Switches:
+    """Changes of depth by an adaptive controller, as columns of equal length.
+
+    `number` is the decode iteration that brought the change (-1 if it is not recorded): with its result where
+    `by_result`, else with the size of its batch. `slot` is the batch-size slot that decided (-1 unknown), `average` its
+    moving average of accepted drafts (NaN unknown).
+    """
+
+    launch: Ints
+    number: Ints
+    before: Ints
+    after: Ints
+    by_result: Bools
+    slot: Ints
+    average: Floats
+
+    @classmethod
+    def none(cls) -> Self:
+        """Without a row."""
+        nothing = np.empty(0, np.int64)
+        return cls(nothing, nothing, nothing, nothing, nothing != 0, nothing, np.empty(0))
+
+    def __len__(self) -> int:
+        return len(self.number)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,6 +285,13 @@ class Trace:
     rounds: Rounds
     rids: tuple[str, ...] = ()
     lost: int = 0
+    switches: Switches = field(default_factory=Switches.none)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Of a run that nobody traced."""
+        nothing, no = np.empty(0, np.int64), np.empty(0, np.bool_)
+        return cls(Iterations.of(number=nothing, cuda_graph=no), Rounds(nothing, nothing, nothing, nothing, no, no))
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,8 +268,17 @@ class _World:
         code = {rid: at for at, rid in enumerate(rids)}
         rows = np.array([(i, code[rid], before, taken) for i, rid, before, taken in self.rows], np.int64).reshape(-1, 4)
         return Trace(
-            Iterations(columns[0], columns[1], columns[2], columns[3], columns[4], columns[5] != 0),
-            Rounds(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3], np.zeros(len(rows), bool)),
+            Iterations.of(
+                launch=columns[0],
+                number=columns[1],
+                ready_ns=columns[2],
+                draft_tokens=columns[3],
+                batch_size=columns[4],
+                cuda_graph=columns[5] != 0,
+            ),
+            Rounds(
+                rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3], np.zeros(len(rows), bool), np.zeros(len(rows), bool)
+            ),
             rids,
         )
 

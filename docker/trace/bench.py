@@ -7,6 +7,9 @@ some rounds and give way to others, and functions wrapped as the plugin and SGLa
 are decodes of the whole batch and prefills of those who are new in it. A cost is the difference between iterations
 with hooks and the same without, taken in turns in blocks of some hundred; a run's figure is the median of its
 blocks' means, because on a shared host a block in which the process was suspended says nothing about the hooks.
+`cpu_us_...` is process CPU instead of time, which a busy host disturbs least. Between the blocks a loop of plain
+Python is timed: `calibration_us` tells how slow the host was, and `calibration_fastest_us` how fast it can be.
+Reading is timed up to and with the insertion into DuckDB.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ from speckit_trace.recorder import Recorder
 from speckit_trace.targets import Proof
 
 from kit.importers.trace import read_trace
+from kit.records import Cell, Origin, Phase, Repetition, RunHeader
+from kit.store import add_repetition, create_run
 
 RUNS = 5
 BLOCKS = 40
@@ -40,6 +45,8 @@ BLOCK = {1: 1500, 32: 500, 256: 100}  # iterations
 ROUNDS_A_REQUEST = 128
 ATTRIBUTES = 134  # of SGLang 0.5.15's Req, all set in its constructor
 DRAFTS = 3
+CALIBRATION = 10_000  # passes of a loop
+HEADER = RunHeader("bench", Origin.SIMULATED, "bench", "{}", "", "", 1, "", "", {})
 
 
 class ForwardMode(IntEnum):
@@ -191,6 +198,7 @@ class Cost:
     p999_us: float
     bytes_per_row: float
     rows_per_s: float
+    calibrations_us: list[float]
 
 
 @dataclass(frozen=True)
@@ -217,15 +225,19 @@ def blocks(scheduler: Scheduler) -> Iterator[Block]:
 
 def measure(batch_size: int) -> Cost:
     """Both ways in turns, then the trace read back."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as store:
         traced = tracer(Path(folder))
         plain, scheduler = Scheduler(batch_size), hooked(traced)(batch_size)
-        pairs = list(zip(blocks(plain), blocks(scheduler), strict=True))
+        calibrations_us: list[float] = []
+        pairs = []
+        for pair in zip(blocks(plain), blocks(scheduler), strict=True):
+            pairs.append(pair)
+            calibrations_us.append(calibration_us())
         end(traced, scheduler)
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
-        rows = len(read_trace(Path(folder), launch=0).rounds)  # warms caches and memory
+        rows = ingested(Path(folder), Path(store) / "warm.duckdb")  # caches and memory
         start = time.perf_counter()
-        read_trace(Path(folder), launch=0)
+        ingested(Path(folder), Path(store) / "timed.duckdb")
         elapsed = time.perf_counter() - start
     usual = statistics.median(ns for without, _ in pairs for ns in without.taken)
     slowest = sorted(ns for _, with_hooks in pairs for ns in with_hooks.taken)
@@ -235,7 +247,25 @@ def measure(batch_size: int) -> Cost:
         p999_us=(slowest[int(0.999 * len(slowest))] - usual) / 1e3,
         bytes_per_row=size / rows,
         rows_per_s=rows / elapsed,
+        calibrations_us=calibrations_us,
     )
+
+
+def ingested(folder: Path, run_file: Path) -> int:
+    """Rows of a trace that were read into a new run file, as a run does it."""
+    create_run(run_file, HEADER)
+    trace = read_trace(folder, launch=0)
+    add_repetition(run_file, Cell(0, 0, 1, 0), Repetition(0, 0, Phase.TIMED, "", 0, 1), [], trace)
+    return len(trace.rounds)
+
+
+def calibration_us() -> float:
+    """Time of a fixed loop of plain Python."""
+    start = time.perf_counter_ns()
+    total = 0
+    for number in range(CALIBRATION):
+        total += number & 3
+    return (time.perf_counter_ns() - start) / 1e3
 
 
 def end(traced: Tracer, scheduler: Scheduler) -> None:
@@ -250,6 +280,8 @@ def main() -> None:
     gc.disable()  # its pauses belong to the thousands of requests that are kept here
     costs = {size: [measure(size) for _ in range(RUNS)] for size in BLOCK}
 
+    calibrations = [us for runs in costs.values() for cost in runs for us in cost.calibrations_us]
+
     def median(batch_size: int, name: str) -> float:
         return float(statistics.median(getattr(cost, name) for cost in costs[batch_size]))
 
@@ -257,10 +289,12 @@ def main() -> None:
         json.dumps(
             {
                 **{f"us_per_iteration_b{size}": round(median(size, "us"), 2) for size in BLOCK},
-                "cpu_us_per_iteration_b32": round(median(32, "cpu_us"), 2),
+                **{f"cpu_us_per_iteration_b{size}": round(median(size, "cpu_us"), 2) for size in BLOCK},
+                "calibration_us": round(statistics.median(calibrations), 1),
+                "calibration_fastest_us": round(min(calibrations), 1),
                 "p999_us": round(median(32, "p999_us"), 1),
                 **{f"bytes_per_row_b{size}": round(median(size, "bytes_per_row"), 1) for size in (1, 32)},
-                **{f"read_rows_per_s_b{size}": round(median(size, "rows_per_s")) for size in (32, 1)},
+                **{f"read_rows_per_s_b{size}": round(median(size, "rows_per_s")) for size in BLOCK},
             }
         )
     )

@@ -1,7 +1,8 @@
 """Acceptance of every speculating arm at every concurrency (method 1).
 
 A prompt is the cluster: its requests are added up before anything is estimated. A fixed K needs histograms alone; an
-adaptive arm needs the trace, because its histogram mixes rounds that never proposed the deeper positions.
+adaptive arm is only bounded, because its histogram mixes rounds that never proposed the deeper positions: narrowly with
+the trace, widely without.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from kit.analysis.acceptance_results import Acceptance, ClassAcceptance
 from kit.analysis.accounting import Accounts
-from kit.analysis.index import Index, JoinedRounds, depth_of, topk_of
+from kit.analysis.index import Index, JoinedRounds, candidates_of, depth_of, topk_of
 from kit.records import Ints
 from kit.spec import AdaptiveArm, Arm, BaselineArm, Eagle3Arm
 from kit.stats import (
@@ -26,14 +27,13 @@ from kit.stats import (
     detect_convention,
     share_interval,
     survival_curve,
+    untraced_curve,
 )
 from kit.stats import Rounds as StatRounds
 
 __all__ = ["PromptHistograms", "acceptance", "prompt_histograms"]
 
 Bools = npt.NDArray[np.bool_]
-
-NOT_TRACED = "without a trace an adaptive histogram does not say which rounds proposed position k"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +74,7 @@ def _acceptance(index: Index, accounts: Accounts, arm: Arm, concurrency: int, ce
     data = prompt_histograms(index, used, depth=depth)
     curve = survival_curve(data.hist, strata=data.strata, level=level)
     adaptive = isinstance(arm, AdaptiveArm)
-    bounds = _bounds(index, accounts, mine, depth) if adaptive else ()
+    bounds = _bounds(index, accounts, mine, data, arm) if isinstance(arm, AdaptiveArm) else ()
     kept = table.hist[used] @ np.arange(table.hist.shape[1]) / np.maximum(table.verify_rounds[used], 1)
     macro = share_interval(kept, n=np.full(len(kept), depth), strata=table.prompt_class[used], level=level)
     excess = accounts.overshoot[used]
@@ -111,20 +111,23 @@ class _Curves:
 
 
 def _curves(curve: SurvivalCurve, bounds: Sequence[AdaptiveDepth], *, adaptive: bool) -> _Curves:
-    """What may be said: all of a fixed K; of an adaptive arm S_1 over the rounds that drafted, or nothing."""
+    """What may be said: all of a fixed K; of an adaptive arm S_1, where its bounds meet, or nothing."""
     if not adaptive:
         return _Curves(curve.survival, curve.macro, curve.conditional, curve.tokens_per_position)
-    first = bounds[0].lower if bounds else Estimate.missing(NOT_TRACED)
+    known = tuple(one.lower for one in bounds[:1] if one.lower.point == one.upper.point)
     mixed = Estimate.missing("rounds of several K are mixed")
-    return _Curves((first,), (mixed,), (first,), mixed)
+    return _Curves(known, tuple(mixed for _ in known), known, mixed)
 
 
-def _bounds(index: Index, accounts: Accounts, mine: Bools, depth: int) -> tuple[AdaptiveDepth, ...]:
-    """Manski bounds and Kaplan-Meier from the trusted rounds of an adaptive arm; empty without a trace."""
-    table = index.requests
+def _bounds(
+    index: Index, accounts: Accounts, mine: Bools, data: PromptHistograms, arm: AdaptiveArm
+) -> tuple[AdaptiveDepth, ...]:
+    """Manski bounds and Kaplan-Meier from the trusted rounds of an adaptive arm; wider ones without a trace."""
+    table, depth = index.requests, depth_of(arm)
     rounds = _kept(index, accounts, mine)
     if not len(rounds.request):
-        return ()
+        candidates = candidates_of(arm, sglang=index.spec.engine.sglang)
+        return untraced_curve(data.hist, candidates=candidates, strata=data.strata) if len(data.hist) else ()
     prompts, owner = np.unique(table.prompt[rounds.request], return_inverse=True)
     strata = np.zeros(len(prompts), np.int64)
     strata[owner] = table.prompt_class[rounds.request]

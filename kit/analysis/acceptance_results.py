@@ -7,6 +7,7 @@ macro over requests. S_k = P(at least k drafts accepted), a_k = S_k / S_{k-1} (m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from kit.stats import (
     AdaptiveDepth,
@@ -24,7 +25,10 @@ __all__ = [
     "Acceptance",
     "AdaptiveUse",
     "ClassAcceptance",
+    "DepthPace",
     "DepthShare",
+    "DepthSource",
+    "DepthTime",
     "GateMovement",
     "GateResidual",
     "Gates",
@@ -47,9 +51,10 @@ class ClassAcceptance:
 class Acceptance:
     """One speculating arm at one concurrency, from the requests whose histograms are whole.
 
-    For a fixed K the tuples have K entries. For an adaptive arm they hold S_1 alone and `bounds` holds every position:
-    shallow rounds never proposed the deep ones, so there are only Manski bounds, and Kaplan-Meier under an assumption
-    that a controller breaks (method 1.4); `tokens_per_position` is then missing. With `topk` above 1, k is a depth of
+    For a fixed K the tuples have K entries. For an adaptive arm they hold S_1 alone, or nothing where even that is only
+    bounded, and `bounds` holds every position: shallow rounds never proposed the deep ones, so there are only Manski
+    bounds, and Kaplan-Meier under an assumption that a controller breaks (method 1.4); `tokens_per_position` is then
+    missing. With `topk` above 1, k is a depth of
     a tree, not a position of a chain.
     """
 
@@ -94,6 +99,38 @@ class AdaptiveUse:
     iterations: int
     switches: int
     depths: tuple[DepthShare, ...]
+
+
+class DepthSource(StrEnum):
+    """What tells which K was in force when."""
+
+    TRACE = "trace"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class DepthTime:
+    """Share of the time of a launch for which K was this."""
+
+    depth: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class DepthPace:
+    """How restless K was in one launch. `undone` changes went back to the K before the last one.
+
+    `dwell_s` is the mean time between two changes, idle time included; None with fewer than two. A log has whole
+    seconds.
+    """
+
+    arm: str
+    launch: int
+    source: DepthSource
+    changes: int
+    undone: int
+    dwell_s: Seconds | None
+    times: tuple[DepthTime, ...]
 
 
 @dataclass(frozen=True, slots=True)

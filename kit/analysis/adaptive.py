@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
-from kit.analysis.acceptance_results import AdaptiveUse, DepthShare
-from kit.analysis.index import Index
-from kit.records import Ints
+from kit.analysis.acceptance_results import AdaptiveUse, DepthPace, DepthShare, DepthSource, DepthTime
+from kit.analysis.index import NONE, Index
+from kit.diagnosis import depth_log
+from kit.records import Ints, Launch
 from kit.spec import AdaptiveArm
+from kit.units import NS_PER_S
 
-__all__ = ["adaptive_use"]
+__all__ = ["adaptive_use", "depth_paces"]
+
+Floats = npt.NDArray[np.float64]
 
 
 def adaptive_use(index: Index) -> tuple[AdaptiveUse, ...]:
@@ -45,5 +50,48 @@ def _use(index: Index, arm: str, launch: int, concurrency: int | None, iteration
         depths=tuple(
             DepthShare(k, n, n / len(iterations), m, m / max(int(rounds.sum()), 1))
             for k, n, m in zip(depths.tolist(), counts.tolist(), weighted.tolist(), strict=True)
+        ),
+    )
+
+
+def depth_paces(index: Index) -> tuple[DepthPace, ...]:
+    """How restless the controller was in each launch of an adaptive arm: from the trace, else from the log."""
+    launches = [one for one in index.facts.launches if isinstance(index.arm_of(one.launch), AdaptiveArm)]
+    return tuple(pace for launch in launches if (pace := _traced(index, launch) or _logged(launch)) is not None)
+
+
+def _traced(index: Index, launch: Launch) -> DepthPace | None:
+    """An iteration is timed from its launch, or from the result before it if that came later."""
+    mine = np.flatnonzero(index.iteration_launch == launch.launch)
+    if not len(mine):
+        return None
+    ready, depth = index.facts.trace.iterations.ready_ns[mine], index.iteration_depth[mine]
+    begun = np.maximum(index.facts.trace.iterations.launch_ns[mine], np.append(ready[0], ready[:-1]))
+    seconds = np.maximum(ready - begun, 0) / NS_PER_S
+    first = np.flatnonzero(np.diff(depth, prepend=NONE - 1))
+    return _pace(launch, DepthSource.TRACE, depth[first], ready[first] / NS_PER_S, np.add.reduceat(seconds, first))
+
+
+def _logged(launch: Launch) -> DepthPace | None:
+    found = depth_log(launch.log)
+    if found is None:
+        return None
+    seconds = np.diff([*found.since_s, found.end_s])
+    return _pace(launch, DepthSource.LOG, np.array(found.depths), np.array(found.since_s), seconds)
+
+
+def _pace(launch: Launch, source: DepthSource, depth: Ints, since_s: Floats, seconds: Floats) -> DepthPace:
+    """From consecutive stretches of one K each: which, since when, and how long they took."""
+    changes = len(depth) - 1
+    total = float(seconds.sum())
+    return DepthPace(
+        arm=launch.arm,
+        launch=launch.launch,
+        source=source,
+        changes=changes,
+        undone=int((depth[2:] == depth[:-2]).sum()),
+        dwell_s=float(since_s[-1] - since_s[1]) / (changes - 1) if changes > 1 else None,
+        times=tuple(
+            DepthTime(k, float(seconds[depth == k].sum()) / total) for k in np.unique(depth).tolist() if total > 0
         ),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kit.analysis.acceptance import acceptance
 from kit.analysis.acceptance_results import Gates
 from kit.analysis.accounting import Accounts, accounts
-from kit.analysis.adaptive import adaptive_use
+from kit.analysis.adaptive import adaptive_use, depth_paces
 from kit.analysis.cells import cell_results
 from kit.analysis.cost_results import Costs, Oracle
 from kit.analysis.evidence import cell_evidence
@@ -20,6 +20,7 @@ from kit.analysis.iterations import iteration_times
 from kit.analysis.oracle import oracles
 from kit.analysis.outputs import losslessness
 from kit.analysis.results import Analysis, ArmSummary
+from kit.analysis.trace_cost import trace_costs
 from kit.records import RunFacts
 from kit.spec import BaselineArm
 
@@ -60,6 +61,7 @@ def _analysis(index: Index, books: Accounts) -> Analysis:
         evidence=cell_evidence(index),
         acceptance=acceptance(index, books),
         adaptive=adaptive_use(index),
+        depth_paces=depth_paces(index),
         heterogeneity=heterogeneity(index, books),
         gates=gates(index, books),
         losslessness=losslessness(index),
@@ -68,6 +70,7 @@ def _analysis(index: Index, books: Accounts) -> Analysis:
         identities=books.identities,
         iteration_times=iteration_times(index),
         flag_differences=flag_differences(index.spec, arm_server_infos(index.facts.launches)),
+        trace_costs=trace_costs(index),
     )
 
 

@@ -15,7 +15,7 @@ from kit.records import Cell, Outcome, Repetition, RequestRecord
 from kit.stats import Estimate, SteadyWindow, throughput_window
 from kit.units import NS_PER_S, Seconds, Tokens
 
-__all__ = ["cell_results"]
+__all__ = ["cell_results", "full_run_throughput"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -63,6 +63,12 @@ def cell_results(index: Index) -> tuple[CellResult, ...]:
         if passes:
             results.append(_cell_result(index, cell, passes))
     return tuple(results)
+
+
+def full_run_throughput(repetition: Repetition, requests: Sequence[RequestRecord]) -> Estimate:
+    """Output tokens over the time from the first send to the last end of one pass."""
+    one = _Pass(repetition, tuple(requests))
+    return _full_run([one], clocked=one.clocked)
 
 
 def _cell_result(index: Index, cell: Cell, passes: Sequence[_Pass]) -> CellResult:

@@ -12,11 +12,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from kit import contract
 from kit.records import Cell, Ints, Launch, LaunchStatus, Outcome, Phase, Repetition, RequestRecord, Role, RunFacts
 from kit.spec import AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Spec
 from kit.stats import first_divergence
 
-__all__ = ["Index", "JoinedRounds", "RequestTable", "depth_of", "divergence", "spec_of", "topk_of"]
+__all__ = ["Index", "JoinedRounds", "RequestTable", "candidates_of", "depth_of", "divergence", "spec_of", "topk_of"]
 
 Bools = npt.NDArray[np.bool_]
 NONE = -1  # a count that the server did not report
@@ -33,6 +34,14 @@ def depth_of(arm: Arm) -> int:
         return 0
     steps = arm.candidates.values() if isinstance(arm, AdaptiveArm) and arm.candidates else ()
     return max(arm.num_steps, *(k for ladder in steps for k in ladder), 0)
+
+
+def candidates_of(arm: AdaptiveArm, *, sglang: str) -> frozenset[int]:
+    """Every K that the controller may choose: the arm's own, else those of that SGLang, else any up to the launch's."""
+    if arm.candidates:
+        return frozenset(k for steps in arm.candidates.values() for k in steps)
+    known = contract.load(sglang).ladder if sglang in contract.versions() else range(arm.num_steps)
+    return frozenset({*known, arm.num_steps})
 
 
 def topk_of(arm: Arm) -> int:

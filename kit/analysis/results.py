@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kit.analysis.acceptance_results import Acceptance, AdaptiveUse, Gates, IterationTime
+from kit.analysis.acceptance_results import Acceptance, AdaptiveUse, DepthPace, Gates, IterationTime
 from kit.analysis.heterogeneity_results import Heterogeneity
 from kit.analysis.output_results import CellEvidence, Identities, Losslessness, Reconciliation, TraceHealth
 from kit.records import Outcome, Role
@@ -34,6 +34,7 @@ __all__ = [
     "OutcomeCount",
     "PeakComparison",
     "Speed",
+    "TraceCost",
     "WindowSpan",
 ]
 
@@ -215,6 +216,16 @@ class PeakComparison:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceCost:
+    """Throughput with the trace over that without, in neighbouring passes of one launch, at one concurrency."""
+
+    arm: str
+    launch: int
+    concurrency: int
+    ratio: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class Speed:
     """Everything about speed that depends on which cells may be used."""
 
@@ -259,6 +270,7 @@ class Analysis:
     acceptance: tuple[Acceptance, ...]
     adaptive: tuple[AdaptiveUse, ...]
     heterogeneity: Heterogeneity
+    depth_paces: tuple[DepthPace, ...]
     gates: Gates
     losslessness: tuple[Losslessness, ...]
     reconciliation: tuple[Reconciliation, ...]
@@ -266,3 +278,4 @@ class Analysis:
     identities: tuple[Identities, ...]
     iteration_times: tuple[IterationTime, ...]
     flag_differences: tuple[FlagDifference, ...]
+    trace_costs: tuple[TraceCost, ...]

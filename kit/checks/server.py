@@ -13,19 +13,24 @@ from kit.records import Launch, LaunchStatus, Origin
 from kit.sglang import added_counts, draft_counts, effective_config, identity_problem, leftover_problem
 from kit.spec import AdaptiveArm, BaselineArm
 
-__all__ = ["adaptive_in_force", "launch_failed", "unfair_flags", "wrong_server"]
+__all__ = ["adaptive_in_force", "adaptive_unstable", "launch_failed", "unfair_flags", "wrong_server"]
 
+# A controller is unstable that moves often, soon, and mostly back.
+MANY_CHANGES = 6
+SHORT_DWELL_S = 1.0
+MOST_UNDONE = 0.9
 KV_CAPACITY = "max_total_num_tokens"
 
 
 def launch_failed(evidence: Evidence) -> Iterator[Doubt]:
-    """A launch that did not end well may lack cells; what it finished stands."""
+    """A launch that did not end well may lack cells; what it finished stands, unless it is void."""
     for launch in evidence.facts.launches:
         if launch.status is not LaunchStatus.COMPLETED:
+            void = launch.status is LaunchStatus.VOID
             yield about_launch(
                 launch,
-                Code.LAUNCH_FAILED,
-                Severity.DOUBT,
+                Code.LAUNCH_VOID if void else Code.LAUNCH_FAILED,
+                Severity.INVALID if void else Severity.DOUBT,
                 f"launch {launch.launch} of {launch.arm} {launch.status.value}: {launch.failure or 'no reason kept'}",
                 f"see the log: speckit show RUN --log {launch.launch}",
             )
@@ -119,6 +124,25 @@ def adaptive_in_force(evidence: Evidence) -> Iterator[Doubt]:
             hint = "a longer run, or prompts of several classes, would give it something to adapt to"
             launch = evidence.launches[use.launch]
             yield about_launch(launch, Code.ADAPTIVE_NOT_IN_FORCE, Severity.DOUBT, message, hint)
+
+
+def adaptive_unstable(evidence: Evidence) -> Iterator[Doubt]:
+    """A controller that keeps going back and forth follows its own threshold, not the text."""
+    for pace in evidence.analysis.depth_paces:
+        settled = pace.dwell_s is None or pace.dwell_s >= SHORT_DWELL_S
+        if settled or pace.changes < MANY_CHANGES or pace.undone < MOST_UNDONE * (pace.changes - 1):
+            continue
+        shares = ", ".join(f"K={time.depth} {time.share:.0%}" for time in pace.times)
+        message = (
+            f"K went back and forth: {pace.undone} of {pace.changes} changes undid the one before, one every "
+            f"{pace.dwell_s:.2g} s by the {pace.source}; {shares} of the time"
+        )
+        hint = (
+            "the words hold for an unstable controller with this ladder, which no mean K describes: raise its "
+            "up_hysteresis or update_interval, or fix K"
+        )
+        launch = evidence.launches[pace.launch]
+        yield about_launch(launch, Code.ADAPTIVE_UNSTABLE, Severity.DOUBT, message, hint)
 
 
 def _fixed(config: Mapping[str, Any]) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from kit.checks.evidence import Evidence, about_launch, about_run
 from kit.checks.results import Code, Doubt, Severity
 from kit.records import LaunchStatus
+from kit.sglang import TRACE_BLOCK, trace_plugin
 
-__all__ = ["trace_loss", "trace_missing", "trace_untrusted"]
+__all__ = ["trace_loss", "trace_missing", "trace_unreviewed", "trace_untrusted"]
 
 # Above this share the rest is no sample of the workload any more (method 1.4).
 MAX_UNTRUSTED_SHARE = 0.05
@@ -19,7 +20,7 @@ def trace_missing(evidence: Evidence) -> Iterator[Doubt]:
     """Every arm is traced; a launch without a trace cannot show what ran."""
     for health in evidence.analysis.traces:
         launch = evidence.launches[health.launch]
-        if health.iterations == 0 and launch.status is not LaunchStatus.FAILED:
+        if health.iterations == 0 and launch.status not in (LaunchStatus.FAILED, LaunchStatus.VOID):
             message = f"launch {launch.launch} has no trace"
             yield about_launch(launch, Code.TRACE_MISSING, Severity.UNKNOWN, message, HINT)
 
@@ -40,7 +41,7 @@ def trace_loss(evidence: Evidence) -> Iterator[Doubt]:
         message = f"{evidence.facts.trace.lost} records of the trace were lost, {known} of them accounted for"
         yield about_run(Code.TRACE_LOSS, Severity.INVALID, message, hint)
     for launch, config in evidence.configs():
-        dropped = (config.get("speckit_trace") or {}).get("dropped", 0)
+        dropped = (config.get(TRACE_BLOCK) or {}).get("dropped", 0)
         if dropped:
             message = f"the trace writer dropped {dropped} records"
             yield about_launch(launch, Code.TRACE_LOSS, Severity.INVALID, message, hint)
@@ -61,3 +62,13 @@ def trace_untrusted(evidence: Evidence) -> Iterator[Doubt]:
                 f"the trace does not reproduce {untrusted} of {books.requests} responses: {reasons}",
                 "the requests are left out of everything that needs the trace; above 5 % the launch is void",
             )
+
+
+def trace_unreviewed(evidence: Evidence) -> Iterator[Doubt]:
+    """Hooked sources that nobody read may have moved what a record means."""
+    for launch in evidence.facts.launches:
+        plugin = trace_plugin(launch.server_info) if launch.server_info is not None else None
+        if plugin is not None and plugin.override:
+            message = "the trace hooks source text of SGLang that was not reviewed, let pass by the override"
+            hint = "use a reviewed version of SGLang, or review this one (docs/sglang.md 11)"
+            yield about_launch(launch, Code.TRACE_UNREVIEWED, Severity.DOUBT, message, hint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from kit.errors import ImportFileError
 from kit.importers.segments import GRAPH_BIT, Heads, Opening, Records, RowFlag
-from kit.records import Bools, Ints, Iterations, Rounds, Trace
+from kit.records import Bools, Ints, Iterations, Rounds, Switches, Trace
 
-__all__ = ["Recording", "Rows", "Steps", "Switches", "TraceHeader"]
+__all__ = ["Recording", "Rows", "Steps", "TraceHeader"]
 
 _NO_U8, _NO_U16, _NO_U32 = 0xFF, 0xFFFF, 0xFFFFFFFF
 _DISCARDED = RowFlag.FINISHED | RowFlag.RETRACTED
@@ -182,40 +182,11 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Switches:
-    """Changes of depth by the adaptive controller, as columns.
-
-    `number` is the iteration that was launched or processed then, `by_result` which of the two. `slot` is the
-    batch-size slot that decided (-1 unknown), `average` its moving average of accepted drafts (NaN unknown).
-    """
-
-    number: Ints
-    at_ns: Ints
-    before: Ints
-    after: Ints
-    by_result: Bools
-    slot: Ints
-    average: npt.NDArray[np.float64]
-
-    @classmethod
-    def of(cls, heads: Heads) -> Switches:
-        """From the records as written."""
-        return cls(
-            number=_signed(heads["number"]),
-            at_ns=_signed(heads["at_ns"]),
-            before=_signed(heads["before"]),
-            after=_signed(heads["after"]),
-            by_result=heads["by_result"] != 0,
-            slot=_signed(heads["slot"], missing=_NO_U32),
-            average=heads["average"].astype(np.float64),
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Recording:
     """A trace, or the part of it that came since the last look.
 
-    `decode_number` numbers the steps so that decodes count up by one unless something is missing. `faults`
+    `changes` are the changes of depth as written. `decode_number` numbers the steps so that decodes count up by one
+    unless something is missing. `faults`
     states every damage; `lost` counts missing iterations, at least one a damage. `ended` tells a graceful end
     from a killed server.
     """
@@ -224,7 +195,7 @@ class Recording:
     steps: Steps
     rows: Rows
     rids: tuple[str, ...]
-    switches: Switches
+    changes: Heads
     events: tuple[Mapping[str, Any], ...]
     decode_number: Ints
     faults: tuple[str, ...]
@@ -234,26 +205,49 @@ class Recording:
     def trace(self, *, launch: int) -> Trace:
         """The decode iterations; a finished or retracted request's row is a ghost, as SGLang discards both."""
         decode = self.steps.mode == self.header.decode
-        kept = decode[self.rows.step]
-        position = np.cumsum(decode) - 1
+        at, kept = np.flatnonzero(decode), np.flatnonzero(np.repeat(decode, self.steps.rows))
+        steps = replace(self.steps, heads=self.steps.heads[at], rows=self.steps.rows[at])
+        flags = self.rows.flags.take(kept)
         return Trace(
             Iterations(
-                launch=np.full(int(decode.sum()), launch, np.int64),
-                number=self.decode_number[decode],
-                ready_ns=self.steps.ready_ns[decode],
-                draft_tokens=self.steps.draft_tokens[decode],
-                batch_size=self.steps.rows[decode],
-                cuda_graph=self.steps.cuda_graph[decode],
+                launch=np.full(len(at), launch, np.int64),
+                number=self.decode_number[at],
+                launch_ns=steps.launch_ns,
+                ready_ns=steps.ready_ns,
+                draft_tokens=steps.draft_tokens,
+                depth=steps.depth,
+                batch_size=steps.rows,
+                running=steps.running,
+                waiting=steps.waiting,
+                prefill_tokens=np.diff(np.cumsum(self.steps.new_tokens)[at], prepend=0),
+                cuda_graph=steps.cuda_graph,
             ),
             Rounds(
-                iteration=position[self.rows.step[kept]],
-                rid=self.rows.rid[kept],
-                tokens_before=self.rows.tokens_before[kept],
-                accepted=self.rows.accepted[kept],
-                ghost=self.rows.having(_DISCARDED)[kept],
+                iteration=np.repeat(np.arange(len(at)), steps.rows),
+                rid=self.rows.rid.take(kept),
+                tokens_before=self.rows.tokens_before.take(kept),
+                accepted=self.rows.accepted.take(kept),
+                ghost=(flags & np.uint8(_DISCARDED)) != 0,
+                retracted=(flags & np.uint8(RowFlag.RETRACTED)) != 0,
             ),
             self.rids,
             self.lost,
+            self._switches(launch),
+        )
+
+    def _switches(self, launch: int) -> Switches:
+        """The changes of depth, under the numbers that decode iterations have; -1 where that one is not recorded."""
+        found, number = self.changes, self.steps.number
+        at = np.searchsorted(number, found["number"])
+        here = np.append(number, -1)[at] == found["number"]
+        return Switches(
+            launch=np.full(len(found), launch, np.int64),
+            number=np.where(here, np.append(self.decode_number, -1)[at], -1),
+            before=_signed(found["before"]),
+            after=_signed(found["after"]),
+            by_result=found["by_result"] != 0,
+            slot=_signed(found["slot"], missing=_NO_U32),
+            average=found["average"].astype(np.float64),
         )
 
 

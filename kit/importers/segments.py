@@ -35,7 +35,7 @@ _RESIDUE = 0x2144DF1C
 _KIND_SHIFT, _LENGTH_MASK = 24, 0xFFFFFF
 _SHORTEST = 2  # words: the first one and the checksum
 _HEAD_WORDS, _ROW_WORDS = 8, 2  # of an iteration
-_REPEATED, _STRETCH = 8, 256  # equal records until a run is looked for, and how far it is looked for
+_REPEATED, _STRETCH = 3, 256  # equal records until a run is looked for, and how far it is looked for
 
 _ITERATION = np.dtype(
     [

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from kit.errors import ImportFileError
-from kit.importers.recording import Recording, Rows, Steps, Switches, TraceHeader
+from kit.importers.recording import Recording, Rows, Steps, TraceHeader
 from kit.importers.segments import SUFFIX, Records, opening, records
 from kit.importers.trace_ledger import Ledger
 from kit.records import Ints, Trace
@@ -139,7 +139,7 @@ class TraceReader:
             steps=steps,
             rows=Rows.joined(pieces),
             rids=tuple(self._rids),
-            switches=Switches.of(np.concatenate([piece.switches for piece in pieces])),
+            changes=np.concatenate([piece.switches for piece in pieces]),
             events=events,
             decode_number=decode_number,
             faults=tuple(faults),

@@ -12,11 +12,12 @@ from kit import __version__
 from kit.importers.capture import import_capture
 from kit.models import located
 from kit.pipeline.agenda import Appointment, agenda, require_same_run
-from kit.pipeline.experiment import Experiment, Watcher, measure
+from kit.pipeline.experiment import Experiment, measure
 from kit.pipeline.faults import faults_by_arm
 from kit.pipeline.preview import Preview, preview
 from kit.pipeline.run_files import newest_run, run_files
 from kit.pipeline.truth import simulated_truth
+from kit.pipeline.watcher import Watcher
 from kit.plan import Plan, Selection
 from kit.provenance import host_facts, spec_commit
 from kit.records import Origin, Resumption, RunHeader

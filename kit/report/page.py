@@ -116,7 +116,7 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
         lossless=lossless_view(verdict.losslessness),
         saturation=saturation_view(verdict),
         cost=cost_view(verdict.costs),
-        acceptance=acceptance_view(verdict.acceptance, verdict.adaptive),
+        acceptance=acceptance_view(verdict.acceptance, verdict.adaptive, verdict.depth_paces),
         oracle=oracle_view(verdict.oracles),
         requests=requests_view(verdict.heterogeneity),
         doubts=doubts_view(verdict.doubts),

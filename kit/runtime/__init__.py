@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from kit.errors import PrerequisiteError, SpecError
-from kit.runtime.endpoint import Endpoint, Order, Runtime, Server, flush_cache, server_info
+from kit.runtime.endpoint import Endpoint, Order, Runtime, Server, flush_cache, server_info, set_trace
 from kit.runtime.interpreter import cpu_engine, local_python
 from kit.runtime.process import LocalRuntime, ProcessServer, StandinRuntime
 from kit.spec import Spec
@@ -19,6 +19,7 @@ __all__ = [
     "flush_cache",
     "runtime_for",
     "server_info",
+    "set_trace",
 ]
 
 

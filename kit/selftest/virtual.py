@@ -191,8 +191,15 @@ class _Run:
         rows = np.array([(at, code[rid], *rest) for at, rid, *rest in self.rows], np.int64).reshape(-1, 5)
         iteration, rid, before, accepted, ghost = rows.T
         return Trace(
-            Iterations(launch, number, ready, drafts, batch, np.ones(len(number), bool)),
-            Rounds(iteration, rid, before, accepted, ghost != 0),
+            Iterations.of(
+                launch=launch,
+                number=number,
+                ready_ns=ready,
+                draft_tokens=drafts,
+                batch_size=batch,
+                cuda_graph=np.ones(len(number), bool),
+            ),
+            Rounds(iteration, rid, before, accepted, ghost != 0, np.zeros(len(rid), bool)),
             names,
         )
 

@@ -16,14 +16,17 @@ from kit.sglang.answer import (
     token_choice,
 )
 from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags
-from kit.sglang.server import effective_config, identity_problem, leftover_problem, redact
+from kit.sglang.server import effective_config, identity_problem, leftover_problem, named_models, redact
+from kit.sglang.trace import TRACE_BLOCK, TracePlugin, trace_plugin, trace_problem
 
 __all__ = [
     "COUNT_IDENTITIES",
+    "TRACE_BLOCK",
     "ContractViolation",
     "DraftCounts",
     "Meta",
     "TokenChoice",
+    "TracePlugin",
     "adaptive_config_text",
     "added_counts",
     "broken_counts",
@@ -33,7 +36,10 @@ __all__ = [
     "identity_problem",
     "launch_flags",
     "leftover_problem",
+    "named_models",
     "read_meta",
     "redact",
     "token_choice",
+    "trace_plugin",
+    "trace_problem",
 ]

@@ -162,6 +162,8 @@ class Design(StrictModel):
     """Launch the baseline a second time in each block: the noise floor of speed."""
     closing_baseline: bool = False
     """Launch the baseline once more at the end: drift."""
+    trace_cost: Name | None = None
+    """Launch this arm once more at the end and switch the trace on and off between passes: what the trace costs."""
 
 
 class Gate(StrictModel):

@@ -51,15 +51,17 @@ def candidates(ladder: Mapping[int, Rung]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A slot changed its K after an update of its average."""
+    """The slot of that batch size changed its K after an update of its average."""
 
     before: int
     after: int
     ema: float
+    slot: int
 
 
 @dataclass(slots=True)
 class _Slot:
+    size: int
     rung: Rung
     current: int
     ema: float = field(init=False)
@@ -75,7 +77,7 @@ class _Slot:
         if self.batches <= self.rung.warmup_batches or self.batches % self.rung.update_interval:
             return None
         before, self.current = self.current, self._target()
-        return Switch(before, self.current, self.ema) if before != self.current else None
+        return Switch(before, self.current, self.ema, self.size) if before != self.current else None
 
     def _target(self) -> int:
         """The candidate to use from now on. K = 0 proposes nothing, so it cannot be judged: always probe above it."""
@@ -99,7 +101,7 @@ class AdaptiveController:
 
     def __init__(self, ladder: Mapping[int, Rung], *, launch_steps: int) -> None:
         self._slots = {
-            size: _Slot(rung, launch_steps if launch_steps in rung.candidate_steps else _middle(rung))
+            size: _Slot(size, rung, launch_steps if launch_steps in rung.candidate_steps else _middle(rung))
             for size, rung in sorted(ladder.items())
         }
 

@@ -120,6 +120,8 @@ class Control:
             return PlainTextResponse("Flush cache failed.\n", status_code=400)
         self._launch.intake.flush()
         self._running.journal.reset()
+        if self._launch.trace is not None:
+            self._launch.trace.obey()
         LOG.info("Cache flushed successfully!")
         return Response(_FLUSHED, status_code=200)
 

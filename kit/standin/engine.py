@@ -171,6 +171,7 @@ class Engine:
             rows=rows,
             running=plan.running,
             waiting=plan.waiting,
+            depth=plan.depth,
             switches=switches,
             retracted=self._retracted,
         )

@@ -36,9 +36,9 @@ class Row(NamedTuple):
 class Iteration:
     """What one step did.
 
-    `draft_tokens` were verified a row (K + 1 in a chain), None in a prefill and without speculation. `running` and
-    `waiting` count the requests beside it when it was launched; those of a prefill are in neither. `retracted` left the
-    batch while it ran.
+    `draft_tokens` were verified a row (K + 1 in a chain) at a `depth` of K; both are None in a prefill and without
+    speculation. `running` and `waiting` count the requests beside it when it was launched; those of a prefill are in
+    neither. `retracted` left the batch while it ran.
     """
 
     kind: Kind
@@ -47,6 +47,7 @@ class Iteration:
     rows: tuple[Row, ...]
     running: int
     waiting: int
+    depth: int | None = None
     switches: tuple[Switch, ...] = ()
     retracted: tuple[Request, ...] = ()
 

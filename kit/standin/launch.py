@@ -43,4 +43,4 @@ def prepare(argv: Sequence[str]) -> Launch:
 
 def _trace(launch: Launch) -> TraceFile | None:
     folder = os.environ.get("SPECKIT_TRACE_DIR")
-    return TraceFile(Path(folder), largest_graph=launch.largest_graph) if folder else None
+    return TraceFile(Path(folder), largest_graph=launch.largest_graph, faults=launch.faults) if folder else None

@@ -139,11 +139,13 @@ class Scheduler:
             raise
 
     async def _iterate(self) -> None:
-        deadline_s = self._loop.time()
+        begun_s = deadline_s = self._loop.time()
         while True:
             if self.engine.drained:
                 await self._requests()
-                deadline_s = self._loop.time()
+                begun_s = deadline_s = self._loop.time()
+            # It was launched when the one before it began, or just now.
+            launch_s, begun_s = begun_s, deadline_s
             iteration = self.engine.step()
             if iteration is None:
                 continue
@@ -153,7 +155,7 @@ class Scheduler:
                 if not row.ghost:
                     self._streams[row.request.rid].prepare(ready_s=deadline_s)
             await asyncio.sleep(max(0.0, deadline_s - self._loop.time()) + self._lag_s)
-            self._end(iteration, deadline_s)
+            self._end(iteration, launch_s=launch_s, ready_s=deadline_s)
             self._computing = False
             # The tokens leave before the next iteration is composed.
             await asyncio.sleep(0)
@@ -169,15 +171,15 @@ class Scheduler:
             received = self.engine.waiting
             await asyncio.sleep(_RECEIVE_S)
 
-    def _end(self, iteration: Iteration, deadline_s: Seconds) -> None:
+    def _end(self, iteration: Iteration, *, launch_s: Seconds, ready_s: Seconds) -> None:
         self.iterations += 1
-        self.late += self._loop.time() > deadline_s + max(_TOLERANCE_S, iteration.duration_s)
+        self.late += self._loop.time() > ready_s + max(_TOLERANCE_S, iteration.duration_s)
         if self._trace is not None:
-            self._trace.write(iteration, ready_s=deadline_s)
+            self._trace.write(iteration, launch_s=launch_s, ready_s=ready_s)
         for row in iteration.rows:
             if not row.ghost:
-                self._publish(row.request, now_s=deadline_s)
-        self._journal.record(iteration, engine=self.engine, now_s=deadline_s)
+                self._publish(row.request, now_s=ready_s)
+        self._journal.record(iteration, engine=self.engine, now_s=ready_s)
 
     def _publish(self, request: Request, *, now_s: Seconds) -> None:
         stream = self._streams[request.rid]

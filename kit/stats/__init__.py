@@ -50,6 +50,7 @@ from kit.stats.censoring import (
     ipcw,
     ipcw_estimate,
     km,
+    untraced_curve,
 )
 from kit.stats.crossfit import (
     OracleGaps,
@@ -322,6 +323,7 @@ __all__ = [
     "sweep_verdict",
     "tau_from_aa",
     "throughput_window",
+    "untraced_curve",
     "usl",
     "usl_peak",
     "walk",

@@ -7,7 +7,7 @@ a function of the counts of (active K, accepted), so a capture of any length is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
@@ -20,8 +20,18 @@ from kit.stats.estimate import Estimate
 from kit.stats.intervals import Resampling, percentile_interval, ratio_interval, resampled_sums, share_intervals
 from kit.stats.rounds import Rounds
 
-__all__ = ["AdaptiveDepth", "DepthRow", "adaptive_curve", "ipcw", "ipcw_estimate", "km", "proposal_counts"]
+__all__ = [
+    "AdaptiveDepth",
+    "DepthRow",
+    "adaptive_curve",
+    "ipcw",
+    "ipcw_estimate",
+    "km",
+    "proposal_counts",
+    "untraced_curve",
+]
 
+NOT_TRACED: Final = "without a trace an adaptive histogram does not say which rounds proposed a position"
 KM_METHOD: Final = "Kaplan-Meier, assumes independent censoring; cluster bootstrap over prompts"
 
 
@@ -40,10 +50,13 @@ class DepthRow(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveDepth:
-    """Position k of an adaptive capture: counts, Kaplan-Meier, and the Manski bounds with their own intervals."""
+    """Position k of an adaptive capture: counts, Kaplan-Meier, and the Manski bounds with their own intervals.
+
+    `at_risk` is None where no trace tells which rounds proposed the position (`untraced_curve`).
+    """
 
     k: int
-    at_risk: int
+    at_risk: int | None
     events: int
     km: Estimate
     lower: Estimate
@@ -130,6 +143,30 @@ def adaptive_curve(
             upper=upper[k],
         )
         for k in range(Kmax)
+    )
+
+
+def untraced_curve(
+    hist: IntArray, *, candidates: Collection[int], strata: ArrayLike | None = None, level: float = 0.95
+) -> tuple[AdaptiveDepth, ...]:
+    """Bounds for k = 1..Kmax from histograms alone, when of each round's K only the `candidates` are known.
+
+    hist has shape (prompts, Kmax+1). A round with j drafts kept can be one that was never asked for more only if j is a
+    candidate, all of whose drafts it then kept; with candidate 0 a round in bin 0 can be one that drafted nothing. So
+    S_k lies between the rounds with j >= k over all rounds, and those together with all that may have been stopped
+    short of k over the rounds that surely drafted. The bounds of `adaptive_curve` lie inside.
+    """
+    stopped = np.array([j > 0 and j in candidates for j in range(hist.shape[1])])
+    # All rounds with j >= k, and rounds with a candidate's j < k.
+    events, short = tails(hist)[:, 1:], (np.cumsum(hist * stopped, axis=1))[:, :-1]
+    rounds = np.repeat(hist.sum(axis=1, keepdims=True), events.shape[1], axis=1).astype(float)
+    idle = hist[:, :1] if 0 in candidates else np.zeros_like(hist[:, :1])
+    lower = share_intervals(events.astype(float), n=rounds, strata=strata, level=level)
+    upper = share_intervals((events + short).astype(float), n=rounds - idle, strata=strata, level=level)
+    unknown = Estimate.missing(NOT_TRACED, n=len(hist), method=KM_METHOD)
+    return tuple(
+        AdaptiveDepth(at + 1, None, int(count), unknown, low, high)
+        for at, (count, low, high) in enumerate(zip(events.sum(axis=0).tolist(), lower, upper, strict=True))
     )
 
 

@@ -17,8 +17,8 @@ from kit.errors import RunFileError
 
 __all__ = ["SCHEMA_VERSION", "reading", "transaction"]
 
-SCHEMA_VERSION = 2
-"""Version of the run file. History: 1 = first form, 2 = resumptions."""
+SCHEMA_VERSION = 3
+"""Version of the run file. History: 1 = first form, 2 = resumptions, 3 = more of the trace, changes of depth."""
 
 # Read by every DuckDB from 1.0 on; newer defaults are not.
 _STORAGE = "v1.0.0"

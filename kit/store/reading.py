@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +28,7 @@ from kit.records import (
     Rounds,
     RunFacts,
     RunHeader,
+    Switches,
     Trace,
 )
 from kit.store.database import reading
@@ -40,6 +41,9 @@ __all__ = ["read_header", "read_launches", "read_run"]
 def _ints(column: Any) -> Ints:
     return np.asarray(column, np.int64)
 
+
+# NULL stands for an unknown average, as numpy's NaN is written.
+_SWITCHES = "SELECT * REPLACE (coalesce(average, 'NaN') AS average) FROM switches ORDER BY launch, number"
 
 _DECODE: dict[str, Callable[[Any], Any]] = {
     "origin": Origin,
@@ -117,31 +121,29 @@ def _quoted(name: str) -> str:
 
 
 def _trace(con: duckdb.DuckDBPyConnection) -> Trace:
-    its = con.execute(
-        "SELECT launch, number, ready_ns, draft_tokens, batch_size, cuda_graph FROM iterations ORDER BY launch, number"
-    ).fetchnumpy()
+    its = con.execute("SELECT * EXCLUDE (repetition) FROM iterations ORDER BY launch, number").fetchnumpy()
+    iterations = Iterations(**_columns(its, flags=("cuda_graph",)))
     rows = con.execute(
-        "SELECT launch, number, dense_rank() OVER (ORDER BY rid) - 1 AS rid, tokens_before, accepted, ghost "
+        "SELECT launch, number, dense_rank() OVER (ORDER BY rid) - 1 AS rid, tokens_before, accepted, ghost, retracted "
         'FROM rounds ORDER BY launch, number, "row"'
     ).fetchnumpy()
+    at = _positions(iterations, _ints(rows.pop("launch")), _ints(rows.pop("number")))
     rids = con.execute("SELECT DISTINCT rid FROM rounds ORDER BY rid").fetchall()
     lost = con.execute("SELECT coalesce(sum(lost), 0) FROM trace_losses").fetchone()
-    iterations = Iterations(
-        launch=_ints(its["launch"]),
-        number=_ints(its["number"]),
-        ready_ns=_ints(its["ready_ns"]),
-        draft_tokens=_ints(its["draft_tokens"]),
-        batch_size=_ints(its["batch_size"]),
-        cuda_graph=np.asarray(its["cuda_graph"], np.bool_),
+    changes = con.execute(_SWITCHES).fetchnumpy()
+    average = np.asarray(changes.pop("average"), np.float64)
+    return Trace(
+        iterations,
+        Rounds(iteration=at, **_columns(rows, flags=("ghost", "retracted"))),
+        tuple(row[0] for row in rids),
+        int(lost[0]) if lost else 0,
+        Switches(average=average, **_columns(changes, flags=("by_result",))),
     )
-    rounds = Rounds(
-        iteration=_positions(iterations, _ints(rows["launch"]), _ints(rows["number"])),
-        rid=_ints(rows["rid"]),
-        tokens_before=_ints(rows["tokens_before"]),
-        accepted=_ints(rows["accepted"]),
-        ghost=np.asarray(rows["ghost"], np.bool_),
-    )
-    return Trace(iterations, rounds, tuple(row[0] for row in rids), int(lost[0]) if lost else 0)
+
+
+def _columns(table: Mapping[str, Any], *, flags: Collection[str]) -> dict[str, Any]:
+    """Columns as fetched, with the types that records have."""
+    return {name: np.asarray(values, np.bool_ if name in flags else np.int64) for name, values in table.items()}
 
 
 def _positions(iterations: Iterations, launch: Ints, number: Ints) -> Ints:

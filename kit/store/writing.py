@@ -11,11 +11,14 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 import orjson
 
 from kit.errors import RunFileError
 from kit.records import Cell, Launch, Repetition, RequestRecord, Resumption, RunFacts, RunHeader, Trace
 from kit.store.database import transaction
+
+Columns = dict[str, npt.NDArray[Any]]
 
 __all__ = ["add_launch", "add_repetition", "add_resumption", "create_run", "write_facts"]
 
@@ -106,24 +109,32 @@ def _insert_trace(con: duckdb.DuckDBPyConnection, repetition: int, trace: Trace)
     its, rounds = trace.iterations, trace.rounds
     if trace.lost:
         con.execute("INSERT INTO trace_losses VALUES (?, ?)", [repetition, trace.lost])
-    if len(its):
-        iteration_columns = {  # noqa: F841 (DuckDB reads the local by its name)
-            "launch": its.launch,
-            "number": its.number,
-            "ready_ns": its.ready_ns,
-            "draft_tokens": its.draft_tokens,
-            "batch_size": its.batch_size,
-            "cuda_graph": its.cuda_graph,
-        }
-        con.execute(f"INSERT INTO iterations SELECT {repetition}, * FROM iteration_columns")
-    if len(rounds):
-        round_columns = {  # noqa: F841
-            "launch": its.launch[rounds.iteration],
-            "number": its.number[rounds.iteration],
-            "row": np.arange(len(rounds)),
-            "rid": np.array(trace.rids, dtype=object)[rounds.rid],
-            "tokens_before": rounds.tokens_before,
-            "accepted": rounds.accepted,
-            "ghost": rounds.ghost,
-        }
-        con.execute("INSERT INTO rounds SELECT * FROM round_columns")
+    _append(con, "iterations", _columns(its), select=f"{repetition} AS repetition, *")
+    place = {
+        "launch": its.launch[rounds.iteration],
+        "number": its.number[rounds.iteration],
+        "row": np.arange(len(rounds)),
+    }
+    names = {"code": np.arange(len(trace.rids)), "name": np.array(trace.rids, dtype=object)}
+    _append(
+        con,
+        "rounds",
+        _columns(rounds) | place,
+        select="columns.* EXCLUDE (iteration) REPLACE (name AS rid)",
+        names=names,
+    )
+    _append(con, "switches", _columns(trace.switches))
+
+
+def _columns(table: Any) -> Columns:
+    """A table of records by the names of its columns."""
+    return {each.name: getattr(table, each.name) for each in fields(table)}
+
+
+def _append(
+    con: duckdb.DuckDBPyConnection, table: str, columns: Columns, *, select: str = "*", names: Columns | None = None
+) -> None:
+    """Append `columns` to a table by name; DuckDB reads arguments by their names. It cannot scan empty ones."""
+    if any(map(len, columns.values())):
+        joined = "" if names is None else "JOIN names ON columns.rid = names.code"
+        con.execute(f"INSERT INTO {table} BY NAME SELECT {select} FROM columns {joined}")

@@ -98,6 +98,7 @@ def not_measured(
             *_of_speed(evidence.spec, speed),
             *_of_gates(evidence.analysis),
             *_of_oracles(oracles),
+            *_of_trace(evidence),
             *_of_outputs(outputs),
         )
     )
@@ -167,6 +168,13 @@ def _of_oracles(oracles: Sequence[Oracle]) -> Iterator[NotMeasured]:
     for oracle in oracles:
         if oracle.reason:
             yield NotMeasured(f"{oracle.kind.value} oracle of the best draft length", oracle.reason)
+
+
+def _of_trace(evidence: Evidence) -> Iterator[NotMeasured]:
+    if not any(cost.ratio.interval for cost in evidence.analysis.trace_costs):
+        asked = evidence.spec.design.trace_cost is not None
+        reason = "its launch gave too few passes" if asked else "design.trace_cost names no arm"
+        yield NotMeasured("what the iteration trace costs", reason)
 
 
 def _of_outputs(outputs: LosslessnessSection) -> Iterator[NotMeasured]:

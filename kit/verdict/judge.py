@@ -46,6 +46,7 @@ def judge(facts: RunFacts) -> Verdict:
         adaptive=analysis.adaptive,
         oracles=oracles,
         heterogeneity=analysis.heterogeneity,
+        depth_paces=analysis.depth_paces,
         doubts=DoubtsSection(
             cells=states,
             doubts=doubts,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from kit.analysis import Analysis
 from kit.records import Launch, RunFacts
-from kit.sglang import effective_config
+from kit.sglang import TracePlugin, effective_config, named_models, trace_plugin
 from kit.spec import KIT_MODEL, Spec
-from kit.verdict.results import LaunchRow, Named, WhatRan
+from kit.verdict.results import LaunchRow, Named, TracedBy, WhatRan
 
 __all__ = ["what_ran"]
 
@@ -38,8 +39,10 @@ def what_ran(facts: RunFacts, spec: Spec, analysis: Analysis) -> WhatRan:
         engine=tuple(_engine(facts, spec)),
         host=tuple(_flat({k: v for k, v in header.host.items() if k not in _ELSEWHERE})),
         arms=analysis.arms,
-        launches=tuple(_row(launch) for launch in facts.launches),
+        launches=tuple(_row(launch, spec) for launch in facts.launches),
         iteration_times=analysis.iteration_times,
+        trace=_traced_by(facts.launches),
+        trace_costs=analysis.trace_costs,
     )
 
 
@@ -74,6 +77,15 @@ def _engine(facts: RunFacts, spec: Spec) -> Iterator[Named]:
     yield Named("tensor-parallel size", str(spec.server.tensor_parallel_size))
 
 
+def _traced_by(launches: Sequence[Launch]) -> tuple[TracedBy, ...]:
+    """The launches whose server described itself, by the trace plugin that it named."""
+    found: dict[TracePlugin | None, list[int]] = {}
+    for launch in launches:
+        if launch.server_info is not None:
+            found.setdefault(trace_plugin(launch.server_info), []).append(launch.launch)
+    return tuple(TracedBy(tuple(numbers), plugin) for plugin, numbers in found.items())
+
+
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[Named]:
     """Leaves of a nested mapping under dotted names; whatever is no plain text is shown as JSON."""
     for key, item in value.items():
@@ -83,7 +95,9 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[Named]:
             yield Named(f"{prefix}{key}", item if isinstance(item, str) else json.dumps(item, default=str))
 
 
-def _row(launch: Launch) -> LaunchRow:
+def _row(launch: Launch, spec: Spec) -> LaunchRow:
+    """Without the places where interpreter and models lay on the host."""
+    command = named_models(launch.command, spec)
     return LaunchRow(
         launch=launch.launch,
         block=launch.block,
@@ -93,6 +107,6 @@ def _row(launch: Launch) -> LaunchRow:
         status=launch.status,
         started_utc=launch.started_utc,
         startup_s=launch.startup_s,
-        command=launch.command,
+        command=(*(PurePath(program).name for program in command[:1]), *command[1:]),
         failure=launch.failure,
     )

@@ -19,6 +19,7 @@ from kit.analysis import (
     Comparison,
     Costs,
     CrossoverResult,
+    DepthPace,
     FlagDifference,
     Gates,
     Heterogeneity,
@@ -29,10 +30,12 @@ from kit.analysis import (
     Oracle,
     PeakComparison,
     Reconciliation,
+    TraceCost,
     TraceHealth,
 )
 from kit.checks import CellJudgement, Doubt
 from kit.records import LaunchStatus, Origin, Resumption, Role
+from kit.sglang import TracePlugin
 from kit.stats import LosslessWord, SpeedWord, SweepWord
 from kit.units import Seconds, TokensPerSecond
 
@@ -49,6 +52,7 @@ __all__ = [
     "Named",
     "NotMeasured",
     "SpeedSection",
+    "TracedBy",
     "TrueThroughput",
     "Verdict",
     "WhatRan",
@@ -218,6 +222,14 @@ class LaunchRow:
 
 
 @dataclass(frozen=True, slots=True)
+class TracedBy:
+    """Launches and the trace plugin that their servers named; None where they named none."""
+
+    launches: tuple[int, ...]
+    plugin: TracePlugin | None
+
+
+@dataclass(frozen=True, slots=True)
 class WhatRan:
     """Identity of the run: enough to repeat it or to refuse a comparison with it."""
 
@@ -239,6 +251,8 @@ class WhatRan:
     arms: tuple[ArmSummary, ...]
     launches: tuple[LaunchRow, ...]
     iteration_times: tuple[IterationTime, ...]
+    trace: tuple[TracedBy, ...]
+    trace_costs: tuple[TraceCost, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +282,7 @@ class Verdict:
     adaptive: tuple[AdaptiveUse, ...]
     oracles: tuple[Oracle, ...]
     heterogeneity: Heterogeneity
+    depth_paces: tuple[DepthPace, ...]
     doubts: DoubtsSection
     what_ran: WhatRan
     limits: tuple[str, ...]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from kit.analysis import Analysis, analyse
-from kit.records import Iterations, RequestRecord, Rounds, RunFacts, Trace
+from kit.records import RequestRecord, Rounds, RunFacts, Trace
 from tests.builders import edit_requests, shared_run
 
 Change = Callable[[RequestRecord], RequestRecord]
@@ -26,7 +26,7 @@ def failures(analysis: Analysis) -> dict[str, int]:
 
 def rows_where(facts: RunFacts, keep: npt.NDArray[np.bool_]) -> RunFacts:
     rounds = facts.trace.rounds
-    kept = Rounds(*(getattr(rounds, n)[keep] for n in ("iteration", "rid", "tokens_before", "accepted", "ghost")))
+    kept = Rounds(*(getattr(rounds, each.name)[keep] for each in fields(Rounds)))
     return replace(facts, trace=replace(facts.trace, rounds=kept))
 
 
@@ -100,6 +100,7 @@ def test_ghost_rows_and_strangers_change_nothing() -> None:
         np.append(rounds.tokens_before, [900, 1]),
         np.append(rounds.accepted, [1, 1]),
         np.append(rounds.ghost, [True, False]),
+        np.append(rounds.retracted, [False, False]),
     )
     haunted = replace(facts, trace=Trace(iterations, ghosts, (*facts.trace.rids, "HEALTH_CHECK_1")))
     analysis = analyse(haunted)
@@ -111,13 +112,11 @@ def test_a_warm_up_under_the_same_request_id_is_left_out() -> None:
     facts = shared_run()
     rounds = facts.trace.rounds
     mine = np.flatnonzero(rounds.rid == 0)
-    again = Rounds(*(np.concatenate([getattr(rounds, n)[mine], getattr(rounds, n)]) for n in _ROUND_FIELDS))
+    columns = (getattr(rounds, each.name) for each in fields(Rounds))
+    again = Rounds(*(np.concatenate([column[mine], column]) for column in columns))
     analysis = analyse(replace(facts, trace=replace(facts.trace, rounds=again)))
     assert failures(analysis) == {}
     assert all(books.exact == books.requests for books in analysis.reconciliation)
-
-
-_ROUND_FIELDS = ("iteration", "rid", "tokens_before", "accepted", "ghost")
 
 
 def test_gaps_and_clocks_that_run_back_are_counted_per_launch() -> None:
@@ -127,7 +126,7 @@ def test_gaps_and_clocks_that_run_back_are_counted_per_launch() -> None:
     number, ready = its.number.copy(), its.ready_ns.copy()
     number[second[10] :] += np.where(its.launch[second[10] :] == 1, 3, 0)
     ready[second[20]] = ready[second[18]]
-    broken = Iterations(its.launch, number, ready, its.draft_tokens, its.batch_size, its.cuda_graph)
+    broken = replace(its, number=number, ready_ns=ready)
     health = analyse(replace(facts, trace=replace(facts.trace, iterations=broken))).traces
     assert [(h.gaps, h.reversals) for h in health if h.launch == 1] == [(3, 1)]
     assert all(h.gaps == 0 for h in health if h.launch != 1)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from kit.analysis import analyse
-from kit.records import Iterations, RequestRecord, Rounds, RunFacts, Trace
+from kit.records import RequestRecord, RunFacts, Trace
 from kit.stats import Disclosure, GateWord
 from tests.builders import build_run, build_spec, eagle3, edit_requests, shared_run
 
@@ -60,9 +59,7 @@ def test_one_depth_gives_no_gate_and_the_reason() -> None:
 
 
 def test_without_a_trace_v1_stands_and_v2_has_nothing_to_align() -> None:
-    none, no = np.empty(0, np.int64), np.empty(0, bool)
-    trace = Trace(Iterations(none, none, none, none, none, no), Rounds(none, none, none, none, no))
-    gates = analyse(replace(shared_run(), trace=trace)).gates
+    gates = analyse(replace(shared_run(), trace=Trace.empty())).gates
     assert gates.v1.cells
     assert gates.v2.cells == gates.v2.control == ()
     assert gates.v2.reason == "no pair of depths was aligned"

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from kit.analysis import Heterogeneity, analyse
-from kit.records import Iterations, Rounds, RunFacts, Trace
+from kit.records import RunFacts, Trace
 from tests.builders import build_run, build_spec, shared_run
 from tests.captures import CPU, H200, facts_of
-
-NONE, NEVER = np.empty(0, np.int64), np.empty(0, bool)
-NO_TRACE = Trace(Iterations(NONE, NONE, NONE, NONE, NONE, NEVER), Rounds(NONE, NONE, NONE, NONE, NEVER))
 
 
 def found(facts: RunFacts) -> Heterogeneity:
@@ -40,7 +35,7 @@ def test_a_wave_of_one_request_has_no_spread_inside() -> None:
 
 
 def test_halves_of_the_text_need_the_trace() -> None:
-    blind = found(replace(shared_run(), trace=NO_TRACE))
+    blind = found(replace(shared_run(), trace=Trace.empty()))
     assert all(one.split_half.point is None and "trace" in (one.split_half.reason or "") for one in blind.spreads)
     assert blind.ownerships == () and blind.ownership_reason
 

@@ -129,19 +129,20 @@ def _served(
         for i in range(requests)
     ]
     count = (int(wave[-1]) + 1) * width
-    iterations = Iterations(
-        np.full(count, launch),
-        np.arange(count),
-        began + np.arange(1, count + 1) * 10 * _MS,
-        np.full(count, -1) if depth < 0 else 1 + np.where(np.arange(count) % 2, depth, LONGEST[arm]),
-        np.full(count, level),
-        np.ones(count, bool),
+    iterations = Iterations.of(
+        launch=np.full(count, launch),
+        number=np.arange(count),
+        ready_ns=began + np.arange(1, count + 1) * 10 * _MS,
+        draft_tokens=np.full(count, -1) if depth < 0 else 1 + np.where(np.arange(count) % 2, depth, LONGEST[arm]),
+        batch_size=np.full(count, level),
+        cuda_graph=np.ones(count, bool),
     )
     iteration = (wave[:, None] * width + np.arange(width))[live]
     order = np.argsort(iteration, kind="stable")
     owner = np.broadcast_to(np.arange(requests)[:, None], live.shape)[live]
     taken = np.where(depth < 0, -1, accepted)[live]
-    rounds = Rounds(iteration[order], owner[order], before[live][order], taken[order], np.zeros(len(order), bool))
+    never = np.zeros(len(order), bool)
+    rounds = Rounds(iteration[order], owner[order], before[live][order], taken[order], never, never)
     return records, (iterations, rounds, rids), int(ready.max()) + _MS
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from kit.analysis import analyse
 from kit.checks import Code, Doubt, Evidence, Severity, evidence_of
 from kit.checks import trace as checks
-from kit.records import Iterations, RequestRecord, Rounds, RunFacts, Trace
+from kit.records import Launch, RequestRecord, RunFacts, Trace
 from tests.builders import edit_launches, edit_requests, shared_run
 
 Check = Callable[[Evidence], Iterator[Doubt]]
@@ -29,9 +28,7 @@ def test_a_sound_run_raises_no_doubt(check: Check) -> None:
 
 
 def test_launches_without_a_trace_are_unknown() -> None:
-    none, no = np.empty(0, np.int64), np.empty(0, bool)
-    trace = Trace(Iterations(none, none, none, none, none, no), Rounds(none, none, none, none, no))
-    facts = replace(shared_run(), trace=trace)
+    facts = replace(shared_run(), trace=Trace.empty())
     assert found(checks.trace_missing, facts) == [(Code.TRACE_MISSING, Severity.UNKNOWN)] * len(facts.launches)
     assert found(checks.trace_untrusted, facts) == []  # one cause is enough
 
@@ -79,3 +76,13 @@ def test_responses_that_the_trace_does_not_reproduce_void_above_five_percent(req
 
     facts = edit_requests(shared_run(), swap, arm="eagle3_k1", first=requests)
     assert found(checks.trace_untrusted, facts) == [(Code.TRACE_UNTRUSTED, severity)]
+
+
+def test_a_trace_of_sources_that_nobody_reviewed_is_a_doubt_about_its_launch() -> None:
+    def overridden(launch: Launch) -> Launch:
+        block = {"version": "1", "sha": "0" * 64, "reviewed_as": None, "override": True}
+        return replace(launch, server_info={**(launch.server_info or {}), "speckit_trace": block})
+
+    facts = edit_launches(shared_run(), overridden, arm="baseline")
+    assert set(found(checks.trace_unreviewed, facts)) == {(Code.TRACE_UNREVIEWED, Severity.DOUBT)}
+    assert found(checks.trace_unreviewed, shared_run()) == []

@@ -15,7 +15,7 @@ import pytest
 from kit.diagnosis import diagnose
 from kit.errors import SpecError
 from kit.load import Exchange, Prompt, to_record
-from kit.records import Iterations, LaunchStatus, RequestRecord, Rounds, RunFacts, Trace
+from kit.records import LaunchStatus, RequestRecord, RunFacts, Trace
 from kit.spec import BaselineArm, canonical_json, parse_spec
 from tests.builders import build_run, build_spec, edit_launches
 
@@ -83,14 +83,7 @@ def answered_run(answers: Mapping[str, Sequence[Meta]], arms: Sequence[Mapping[s
         for name, metas in answers.items()
         for at, meta in enumerate(metas)
     ]
-    return replace(facts, requests=tuple(requests), trace=_nothing())
-
-
-def _nothing() -> Trace:
-    none = np.empty(0, np.int64)
-    return Trace(
-        Iterations(none, none, none, none, none, np.empty(0, bool)), Rounds(none, none, none, none, np.empty(0, bool))
-    )
+    return replace(facts, requests=tuple(requests), trace=Trace.empty())
 
 
 def failed_launches(facts: RunFacts, *, arm: str, log: str, exit_code: int) -> RunFacts:
@@ -100,7 +93,7 @@ def failed_launches(facts: RunFacts, *, arm: str, log: str, exit_code: int) -> R
     cells = {cell.cell for cell in facts.cells if cell.launch in launches}
     iterations = np.isin(facts.trace.iterations.launch, list(launches))
     if iterations.any():
-        facts = replace(facts, trace=_nothing())
+        facts = replace(facts, trace=Trace.empty())
     facts = replace(
         facts,
         cells=tuple(cell for cell in facts.cells if cell.cell not in cells),

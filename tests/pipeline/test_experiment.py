@@ -197,7 +197,7 @@ def _children(pid: int) -> list[int]:
 
 
 def test_a_pass_that_the_host_disturbed_is_kept_and_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kit.pipeline.experiment.disturbed", lambda repetition, *, noise_threshold: True)
+    monkeypatch.setattr("kit.pipeline.passes.disturbed", lambda repetition, *, noise_threshold: True)
     source = write_spec(tmp_path, load={"concurrency": [1], "waves": 1, "min_requests": 2})
     run_spec(source, sitting=only_baseline(tmp_path), watcher=Progress())
     facts = read_run(tmp_path / "run.duckdb")

@@ -18,7 +18,10 @@ from kit.analysis import (
     Costs,
     CrossoverResult,
     CurveOwnership,
+    DepthPace,
     DepthShare,
+    DepthSource,
+    DepthTime,
     Distribution,
     FlagClass,
     FlagDifference,
@@ -44,10 +47,12 @@ from kit.analysis import (
     RequestSpread,
     TaxRow,
     ThroughputBasis,
+    TraceCost,
     TraceHealth,
 )
 from kit.checks import CellJudgement, CellState, Code, Doubt, Scope, Severity
 from kit.records import LaunchStatus, Origin, Outcome, Resumption, Role
+from kit.sglang import TracePlugin
 from kit.stats import (
     AdaptiveDepth,
     AlignmentCell,
@@ -90,6 +95,7 @@ from kit.verdict import (
     Named,
     NotMeasured,
     SpeedSection,
+    TracedBy,
     TrueThroughput,
     Verdict,
     WhatRan,
@@ -539,6 +545,15 @@ WHAT_RAN = WhatRan(
         IterationTime("eagle3_k3", 3, 8, 800, 0.0241),
         IterationTime("eagle3_k3", 3, 5, 40, 0.0199),
     ),
+    trace=(
+        TracedBy((0,), TracePlugin("1.0.0", "9a" * 32, "0.5.15.post1", override=False)),
+        TracedBy((1,), TracePlugin("1.0.0", "9a" * 32, None, override=True)),
+        TracedBy((2,), None),
+    ),
+    trace_costs=(
+        TraceCost("eagle3_k3", 2, 1, Estimate(0.997, Interval(0.991, 1.003, 0.95), 4, "t")),
+        TraceCost("eagle3_k3", 2, 8, Estimate.missing("0 of the 3 pairs of passes that an interval needs")),
+    ),
 )
 VERDICT = Verdict(
     version=2,
@@ -556,6 +571,10 @@ VERDICT = Verdict(
     adaptive=ADAPTIVE,
     oracles=ORACLES,
     heterogeneity=HETEROGENEITY,
+    depth_paces=(
+        DepthPace("adaptive", 2, DepthSource.TRACE, 12, 3, 0.41, (DepthTime(1, 0.25), DepthTime(3, 0.75))),
+        DepthPace("adaptive", 5, DepthSource.LOG, 1, 0, None, (DepthTime(3, 1.0),)),
+    ),
     doubts=DOUBTS,
     what_ran=WHAT_RAN,
     limits=("One model pair and one workload; other prompts accept more or fewer drafts.",),

@@ -60,8 +60,9 @@ def empty(verdict: Verdict) -> Verdict:
         oracles=(),
         heterogeneity=Heterogeneity((), (), "no trace"),
         adaptive=(),
+        depth_paces=(),
         doubts=DoubtsSection((), (), (), (), (), ()),
-        what_ran=replace(ran, iteration_times=()),
+        what_ran=replace(ran, iteration_times=(), trace=(), trace_costs=()),
         limits=(),
         not_measured=(),
     )

@@ -15,14 +15,18 @@ def test_a_line_is_on_disk_as_soon_as_it_is_written_and_prefills_are_left_out(tm
     trace = TraceFile(tmp_path / "new", largest_graph=1)
     iterations = play(engine(WORLD, Speculation.chain(3)), request(WORLD, 0, tokens=6), request(WORLD, 1, tokens=20))
     for number, iteration in enumerate(iterations):
-        trace.write(iteration, ready_s=float(number))
+        trace.write(iteration, launch_s=number - 0.5, ready_s=float(number))
         lines = (tmp_path / "new" / "trace.jsonl").read_text().splitlines()
         assert len(lines) == number == trace.status()["records"]
     records = [json.loads(line) for line in lines]
     assert [record["i"] for record in records] == list(range(len(records)))
-    assert set(records[0]) == {"i", "t", "nd", "bs", "r", "a", "g"}
+    assert set(records[0]) == {"i", "l", "t", "nd", "k", "bs", "r", "a", "g", "n", "p", "s"}
     assert records[0]["r"] == [["r000", 1, 0], ["r001", 1, 0]]
-    assert (records[0]["nd"], records[0]["bs"], len(records[0]["a"])) == (4, 2, 2)
+    assert (records[0]["nd"], records[0]["k"], records[0]["bs"], len(records[0]["a"])) == (4, 3, 2, 2)
+    assert (records[0]["l"], records[0]["t"]) == (0.5, 1.0)
+    prompts = sum(request(WORLD, number, tokens=6).prompt_tokens for number in (0, 1))
+    assert [record["p"] for record in records] == [prompts, *[0] * (len(records) - 1)]
+    assert records[0]["n"] == [2, 0]
     # Only batches up to the largest captured one run as a CUDA graph.
     assert {(record["bs"], record["g"]) for record in records} == {(2, False), (1, True)}
     trace.close()
@@ -31,7 +35,7 @@ def test_a_line_is_on_disk_as_soon_as_it_is_written_and_prefills_are_left_out(tm
 def test_without_speculation_there_are_no_draft_tokens_to_record(tmp_path: Path) -> None:
     trace = TraceFile(tmp_path, largest_graph=8)
     for iteration in play(engine(WORLD, None), request(WORLD, 0, tokens=4)):
-        trace.write(iteration, ready_s=0.0)
+        trace.write(iteration, launch_s=0.0, ready_s=0.0)
     trace.close()
     records = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text().splitlines()]
     assert [(record["nd"], record["a"], record["r"][0][1:]) for record in records] == [

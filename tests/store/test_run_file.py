@@ -28,6 +28,7 @@ from kit.records import (
     Rounds,
     RunFacts,
     RunHeader,
+    Switches,
     Trace,
 )
 from kit.store import add_launch, add_repetition, create_run, read_header, read_run, write_facts
@@ -77,9 +78,14 @@ TRACE = Trace(
     Iterations(
         launch=np.array([0, 0]),
         number=np.array([4, 5]),
+        launch_ns=np.array([50, 150]),
         ready_ns=np.array([100, 200]),
         draft_tokens=np.array([4, 4]),
+        depth=np.array([3, 3]),
         batch_size=np.array([2, 1]),
+        running=np.array([2, 2]),
+        waiting=np.array([0, 1]),
+        prefill_tokens=np.array([17, 0]),
         cuda_graph=np.array([True, False]),
     ),
     Rounds(
@@ -88,9 +94,19 @@ TRACE = Trace(
         tokens_before=np.array([1, 1, 2]),
         accepted=np.array([0, 2, 1]),
         ghost=np.array([False, False, True]),
+        retracted=np.array([False, False, True]),
     ),
     ("other", "r0"),
     lost=1,
+    switches=Switches(
+        launch=np.array([0]),
+        number=np.array([5]),
+        before=np.array([3]),
+        after=np.array([1]),
+        by_result=np.array([True]),
+        slot=np.array([1]),
+        average=np.array([0.25]),
+    ),
 )
 
 
@@ -194,19 +210,50 @@ def test_a_file_that_stays_held_is_named(run_file: Path, monkeypatch: pytest.Mon
             add_launch(run_file, replace(LAUNCH, launch=7))
 
 
-def test_an_older_run_file_is_read_from_a_migrated_copy_and_stays_as_it_is(tmp_path: Path) -> None:
-    old = tmp_path / "old.duckdb"
-    first = resources.files("kit.store").joinpath("migrations", "0001_initial.sql").read_text(encoding="utf-8")
+def first_form(path: Path) -> None:
+    """A run file as the first version of the kit wrote it: one launch, two iterations, one round."""
+    script = resources.files("kit.store").joinpath("migrations/0001_initial.sql").read_text(encoding="utf-8")
     with duckdb.connect() as con:
-        con.execute(f"ATTACH '{old}' AS old (STORAGE_VERSION 'v1.0.0'); USE old")
-        con.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY, name VARCHAR, applied TIMESTAMP)")
+        con.execute(f"ATTACH '{path}' AS old (STORAGE_VERSION 'v1.0.0'); USE old")
+        con.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied TIMESTAMP)")
         con.execute("INSERT INTO migrations VALUES (1, '0001_initial.sql', now())")
-        con.execute(first)
-        con.execute(
-            "INSERT INTO run VALUES ('old', 'measured', 'tiny', '{}', 'abc', 'def', 1, '0.1.0', '2026', '{}', "
-            "NULL, NULL, [])"
-        )
-    before = old.read_bytes()
-    facts = read_run(old)
-    assert (facts.header.run_id, facts.resumptions) == ("old", ())
-    assert old.read_bytes() == before
+        con.execute(script)
+        con.execute("INSERT INTO run VALUES ('r','simulated','s','{}','h','w',1,'0.1.0','t','{}',NULL,NULL,[])")
+        con.execute("INSERT INTO iterations VALUES (0, 0, 4, 100, 4, 1, true), (0, 0, 5, 200, -1, 1, false)")
+        con.execute("INSERT INTO rounds VALUES (0, 5, 0, 'r0', 1, 2, false)")
+
+
+def test_a_file_of_the_first_form_is_read_with_what_it_lacks_unknown_and_left_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "old.duckdb"
+    first_form(path)
+    before = path.read_bytes()
+    for _ in range(2):
+        trace = read_run(path).trace
+        assert trace.iterations.ready_ns.tolist() == [100, 200]
+        assert trace.iterations.draft_tokens.tolist() == [4, -1]
+        for unknown in ("launch_ns", "depth", "running", "waiting", "prefill_tokens"):
+            assert getattr(trace.iterations, unknown).tolist() == [-1, -1]
+        assert (trace.rounds.accepted.tolist(), trace.rounds.retracted.tolist()) == ([2], [False])
+        assert len(trace.switches) == 0
+        assert read_run(path).resumptions == ()
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_the_first_form_is_migrated_when_something_is_added(tmp_path: Path) -> None:
+    path = tmp_path / "old.duckdb"
+    first_form(path)
+    add_launch(path, LAUNCH)
+    later = replace(TRACE.iterations, number=np.array([6, 7]))
+    add_repetition(path, CELL, REPETITION, [REQUEST], replace(TRACE, iterations=later))
+    facts = read_run(path)
+    assert [launch.launch for launch in facts.launches] == [0]
+    assert facts.trace.iterations.depth.tolist() == [-1, -1, 3, 3]
+    assert same(facts.trace.switches, TRACE.switches)
+
+
+def test_an_average_that_nobody_knows_stays_unknown(tmp_path: Path) -> None:
+    create_run(tmp_path / "run.duckdb", HEADER)
+    unknown = replace(TRACE.switches, average=np.array([np.nan]), slot=np.array([-1]))
+    add_repetition(tmp_path / "run.duckdb", CELL, REPETITION, [REQUEST], replace(TRACE, switches=unknown))
+    found = read_run(tmp_path / "run.duckdb").trace.switches
+    assert np.isnan(found.average).all() and found.slot.tolist() == [-1]

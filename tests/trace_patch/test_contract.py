@@ -134,7 +134,7 @@ def _check_requests(recording: Recording, requests: dict[str, list[int]], *, ove
 def _check_switches(recording: Recording) -> None:
     """Every change of depth from one round to the next has its switch, and switches follow each other."""
     depths = recording.steps.depth[recording.steps.depth >= 0]
-    switches = recording.switches
+    switches = recording.trace(launch=0).switches
     assert len(switches.number) >= np.count_nonzero(np.diff(depths))
     assert switches.before[1:].tolist() == switches.after[:-1].tolist()
     assert (switches.slot >= 1).all()

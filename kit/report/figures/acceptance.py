@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from kit.analysis import Acceptance
 from kit.format import SHARE, Reading, aligned
 from kit.report.figures.style import Look, Picture, Series, draw_series, house_style, looks, picture
+from kit.stats import Estimate
 from kit.verdict import Verdict
 
 __all__ = ["acceptance_figure"]
@@ -20,7 +21,7 @@ MOST_PANELS = 4
 
 def acceptance_figure(verdict: Verdict) -> Picture | None:
     """S_k of every speculating arm; None when no position has a number."""
-    rows = [row for row in verdict.acceptance if row.survival and row.survival[0].point is not None]
+    rows = [row for row in verdict.acceptance if any(first.point is not None for first in _first(row))]
     if not rows:
         return None
     levels = _chosen(sorted({row.concurrency for row in rows}))
@@ -37,6 +38,11 @@ def acceptance_figure(verdict: Verdict) -> Picture | None:
         handles, labels = _keys(panels)
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 6))
         return picture(figure, _alt(rows))
+
+
+def _first(row: Acceptance) -> tuple[Estimate, ...]:
+    """What is known of the first position: its share, or the bounds of it."""
+    return row.survival[:1] or tuple(bound.lower for bound in row.bounds[:1])
 
 
 def _heights(rows: Sequence[Acceptance]) -> Iterator[float]:
@@ -59,7 +65,8 @@ def _draw(axes: Axes, rows: Sequence[Acceptance], styles: dict[str, Look]) -> No
     for position, row in enumerate(rows):
         look, shift = styles[row.arm], 0.09 * (position - (len(rows) - 1) / 2)
         xs = [k + shift for k in range(1, len(row.survival) + 1)]
-        draw_series(axes, Series(xs, row.survival, [e.interval is None for e in row.survival], look))
+        if row.survival:
+            draw_series(axes, Series(xs, row.survival, [e.interval is None for e in row.survival], look))
         axes.plot([], [], color=look.colour, linestyle=look.line, marker=look.marker, label=look.name)
         _draw_bounds(axes, row, look, shift)
     deepest = max(max(len(row.survival), *(bound.k for bound in row.bounds), 1) for row in rows)
@@ -101,4 +108,4 @@ def _alt(rows: Sequence[Acceptance]) -> str:
 
 
 def _points(row: Acceptance) -> str:
-    return ", ".join(aligned([Reading(estimate.point) for estimate in row.survival], unit=SHARE))
+    return ", ".join(aligned([Reading(estimate.point) for estimate in row.survival], unit=SHARE)) or "bounds alone"

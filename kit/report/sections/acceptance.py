@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kit.analysis import Acceptance, AdaptiveUse
-from kit.format import MISSING, SHARE, Reading, Unit, aligned, count
+from kit.analysis import Acceptance, AdaptiveUse, DepthPace
+from kit.format import MISSING, SECONDS, SHARE, Reading, Unit, aligned, count
 from kit.report.entries import column, counted, defined, points
 from kit.report.escape import code, prose, text
 from kit.report.table import Entry, table
@@ -42,15 +42,19 @@ class AcceptanceView:
     per_position: str
     tables: tuple[AcceptanceTable, ...]
     bounds: str
+    untraced: str
     tree: str
     conventions: tuple[str, ...]
     dropped: tuple[str, ...]
     class_level: str
     class_table: str
     adaptive_table: str
+    pace_table: str
 
 
-def acceptance_view(rows: Sequence[Acceptance], adaptive: Sequence[AdaptiveUse]) -> AcceptanceView:
+def acceptance_view(
+    rows: Sequence[Acceptance], adaptive: Sequence[AdaptiveUse], paces: Sequence[DepthPace]
+) -> AcceptanceView:
     """The section's strings. Kinds of prompt are shown at the concurrency that has most rounds."""
     fullest = max(rows, key=lambda row: row.rounds).concurrency if rows else 0
     return AcceptanceView(
@@ -59,12 +63,14 @@ def acceptance_view(rows: Sequence[Acceptance], adaptive: Sequence[AdaptiveUse])
         per_position=defined("tokens_per_position"),
         tables=tuple(_tables(rows)),
         bounds=_BOUNDS if any(row.adaptive for row in rows) else "",
+        untraced=_untraced(rows),
         tree=_TREE if any(row.topk > 1 for row in rows) else "",
         conventions=tuple(_CONVENTIONS[c] for c in dict.fromkeys(row.convention for row in rows)),
         dropped=tuple(_dropped(row) for row in rows if row.dropped),
         class_level=counted(fullest, "request"),
         class_table=_class_table(rows, level=fullest) if any(row.classes for row in rows) else "",
         adaptive_table=_adaptive_table(adaptive) if adaptive else "",
+        pace_table=_pace_table(paces) if paces else "",
     )
 
 
@@ -74,6 +80,18 @@ _BOUNDS = (
     "data allow, written as low to high, and in brackets an interval around both ends."
 )
 _TREE = "For an arm that drafts a tree, k is the depth in the tree, not a place in one chain."
+
+
+def _untraced(rows: Sequence[Acceptance]) -> str:
+    """Which adaptive arms are bounded by their histograms alone."""
+    arms = dict.fromkeys(row.arm for row in rows if any(bound.at_risk is None for bound in row.bounds))
+    if not arms:
+        return ""
+    names = ", ".join(map(code, arms))
+    return (
+        f"No trace tells which K the rounds of {names} ran at. Its bounds rest on the K that the controller may choose "
+        "and are wider for it; a curve read off its histogram would be the lowest of what is possible."
+    )
 
 
 def _tables(rows: Sequence[Acceptance]) -> Iterable[AcceptanceTable]:
@@ -155,3 +173,25 @@ def _adaptive_table(uses: Sequence[AdaptiveUse]) -> str:
 def _depth_shares(use: AdaptiveUse, depths: Sequence[int]) -> tuple[str, ...]:
     by_depth = {share.depth: share.iteration_share for share in use.depths}
     return points([by_depth.get(depth, 0.0) for depth in depths], unit=_WHOLE_SHARE)
+
+
+def _pace_table(paces: Sequence[DepthPace]) -> str:
+    dwells = points([pace.dwell_s for pace in paces], unit=SECONDS)
+    rows = [
+        (
+            code(pace.arm),
+            str(pace.launch),
+            pace.source.value,
+            count(pace.changes),
+            count(pace.undone),
+            Entry(dwell, "fewer than two changes" if pace.dwell_s is None else None),
+            "; ".join(f"K={time.depth}: {share} %" for time, share in zip(pace.times, _time_shares(pace), strict=True)),
+        )
+        for pace, dwell in zip(paces, dwells, strict=True)
+    ]
+    header = ("Arm", "Launch", "By", "Changes of K", "Undid the last", "Mean s between", "Share of time at each K")
+    return table(header, rows, align="lrlrrrl")
+
+
+def _time_shares(pace: DepthPace) -> tuple[str, ...]:
+    return points([time.share for time in pace.times], unit=_WHOLE_SHARE)

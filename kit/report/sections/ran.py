@@ -6,13 +6,15 @@ import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from kit.analysis import ArmSummary, IterationTime
+from kit.analysis import ArmSummary, IterationTime, TraceCost
 from kit.format import MILLISECONDS, MISSING, SECONDS, count
+from kit.metrics import metric
 from kit.records import LaunchStatus, Resumption, Role
-from kit.report.entries import points
+from kit.report.entries import column, defined, points
 from kit.report.escape import code, fence, prose, text
 from kit.report.table import Entry, table
-from kit.verdict import LaunchRow, Named, WhatRan
+from kit.sglang import TracePlugin
+from kit.verdict import LaunchRow, Named, TracedBy, WhatRan
 
 __all__ = ["CommandView", "RanView", "ran_view"]
 
@@ -22,6 +24,7 @@ _PURPOSE = {
     Role.MEASURE: "measured",
     Role.AA_SPEED: "control: the baseline again",
     Role.CLOSING: "control: end of the run",
+    Role.TRACE_COST: "with and without the trace",
 }
 
 
@@ -46,6 +49,9 @@ class RanView:
     launch_table: str
     commands: tuple[CommandView, ...]
     iteration_table: str
+    trace_table: str
+    cost_table: str
+    cost: str
     declarations: tuple[str, ...]
     resumptions: tuple[str, ...]
 
@@ -63,6 +69,9 @@ def ran_view(ran: WhatRan, *, levels: Collection[int]) -> RanView:
         launch_table=_launch_table(ran.launches) if ran.launches else "",
         commands=_commands(ran.launches),
         iteration_table=_iteration_table(times) if times else "",
+        trace_table=_trace_table(ran.trace) if ran.trace else "",
+        cost_table=_cost_table(ran.trace_costs) if ran.trace_costs else "",
+        cost=defined("trace_cost"),
         declarations=tuple(map(prose, ran.declarations)),
         resumptions=tuple(map(_resumption, ran.resumptions)),
     )
@@ -151,3 +160,31 @@ def _iteration_table(times: Sequence[IterationTime]) -> str:
         for time, median in zip(times, medians, strict=True)
     ]
     return table(("Arm", "K in force", "Batch", "Iterations", "Median, ms"), rows, align="lrrrr")
+
+
+def _trace_table(traced: Sequence[TracedBy]) -> str:
+    rows = []
+    for one in traced:
+        plugin, launches = one.plugin, ", ".join(map(str, one.launches))
+        if plugin is None:
+            rows.append((launches, "none named", MISSING, MISSING))
+        else:
+            sha = MISSING if plugin.sha is None else code(plugin.sha[:12])
+            rows.append((launches, text(plugin.version), sha, _reviewed(plugin)))
+    return table(("Launches", "Plugin", "SHA-256", "SGLang's hooked sources"), rows, align="llll")
+
+
+def _reviewed(plugin: TracePlugin) -> str:
+    if plugin.override:
+        return "**not reviewed**, let pass by SPECKIT_TRACE_ALLOW_UNKNOWN"
+    return MISSING if plugin.reviewed_as is None else f"reviewed, those of {text(plugin.reviewed_as)}"
+
+
+def _cost_table(costs: Sequence[TraceCost]) -> str:
+    known = metric("trace_cost")
+    ratios = column([cost.ratio for cost in costs], unit=known.display)
+    rows = [
+        (code(cost.arm), str(cost.launch), str(cost.concurrency), str(cost.ratio.n), ratio)
+        for cost, ratio in zip(costs, ratios, strict=True)
+    ]
+    return table(("Arm", "Launch", "Requests at once", "Pairs of passes", known.label), rows, align="lrrrr")

@@ -1,0 +1,161 @@
+"""The cells of a launch that is up: each is warmed up, timed and stored, with its part of the trace."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kit.checks import disturbed
+from kit.errors import ServerError, TraceError
+from kit.importers.trace_tail import TraceTail
+from kit.load import Exchange, Job, Prompt, drive, to_record
+from kit.pipeline.watcher import Watcher
+from kit.plan import TOGGLED, PlannedCell
+from kit.records import Cell, Launch, Phase, Repetition, RequestRecord
+from kit.runtime import Endpoint, flush_cache, server_info, set_trace
+from kit.sglang import effective_config, generate_payload, trace_problem
+from kit.spec import Arm, BaselineArm, Spec
+from kit.store import add_repetition
+
+__all__ = ["Session", "measure_cell", "now", "require_trace"]
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One launch that is up; `block` are its prompts, `out` is the run file."""
+
+    spec: Spec
+    out: Path
+    launch: Launch
+    arm: Arm
+    block: tuple[Prompt, ...]
+    endpoint: Endpoint
+    trace: TraceTail
+    watcher: Watcher
+
+
+def require_trace(info: Mapping[str, Any], *, enabled: bool = True, warm: bool = False) -> None:
+    """Raises TraceError when what a server says of its trace does not prove what it runs (`trace_problem`)."""
+    if problem := trace_problem(info, enabled=enabled, warm=warm):
+        raise TraceError(problem)
+
+
+def measure_cell(session: Session, planned: PlannedCell, position: int) -> None:
+    """Warm up with exactly the measured shape, then time; caches are emptied before each.
+
+    A pass that the host disturbed is kept as such and made again, up to the limit; the last one stands as it is. A
+    launch that asks what the trace costs is timed with and without it in turns instead.
+    """
+    cell = Cell(session.launch.launch * 1000 + position, session.launch.launch, planned.concurrency, position)
+    session.watcher.step(f"{session.arm.name} at concurrency {planned.concurrency}")
+    _repeat(session, cell, 0, Phase.WARMUP, session.block[-planned.warmup_requests :])
+    prompts = session.block[: planned.requests]
+    if planned.passes == TOGGLED:
+        _toggle(session, cell, prompts)
+        return
+    for attempt in range(1, _ATTEMPTS + 1):
+        if _repeat(session, cell, attempt, Phase.TIMED, prompts) is not Phase.DISTURBED:
+            return
+
+
+def _toggle(session: Session, cell: Cell, prompts: tuple[Prompt, ...]) -> None:
+    """Time the cell with and without the trace in turns; in the end it is on."""
+    for attempt, phase in enumerate(TOGGLED, start=1):
+        set_trace(session.endpoint, on=phase is Phase.TRACED)
+        _repeat(session, cell, attempt, phase, prompts)
+    set_trace(session.endpoint, on=True)
+
+
+def _repeat(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: tuple[Prompt, ...]) -> Phase:
+    """Send `prompts` once and store the repetition with its part of the trace; attempt 0 is the warm-up.
+
+    Raises ServerError, after storing, when the server did not outlive the pass, or TraceError when its trace does not
+    prove what ran; ImportFileError, before storing, when the trace cannot be read.
+    """
+    flush_cache(session.endpoint.base_url)
+    before, logged = _standin(server_info(session.endpoint.base_url)), _log_lines(session)
+    number = cell.cell * 10 + attempt
+    started_utc, started_ns = now(), time.monotonic_ns()
+    exchanges, health = asyncio.run(
+        drive(
+            session.endpoint.base_url,
+            _jobs(session, cell, attempt, prompts),
+            concurrency=cell.concurrency,
+            timeout_s=session.spec.load.request_timeout_s,
+            on_done=session.watcher.advance,
+        )
+    )
+    ended_ns = time.monotonic_ns()
+    played, broken = _settled(session, before, traced=phase is not Phase.UNTRACED)
+    client = asdict(health) | {"standin": played, "log_lines": [logged, _log_lines(session)]}
+    repetition = Repetition(number, cell.cell, phase, started_utc, started_ns, ended_ns, client)
+    threshold = session.spec.decision.noise_threshold
+    if phase is Phase.TIMED and attempt < _ATTEMPTS and disturbed(repetition, noise_threshold=threshold):
+        repetition = replace(repetition, phase=Phase.DISTURBED)
+    records = _records(exchanges, prompts, number, speculative=not isinstance(session.arm, BaselineArm))
+    add_repetition(session.out, cell, repetition, records, session.trace.read_new())
+    if broken is not None:
+        raise broken
+    return repetition.phase
+
+
+def _settled(
+    session: Session, before: Mapping[str, int], *, traced: bool
+) -> tuple[dict[str, int] | None, ServerError | None]:
+    """Empty the idle server's caches, which ends the pass in its trace and log.
+
+    What a stand-in played since `before` (None: a real server), and the error of a server that is no longer there, or
+    whose trace does not prove the pass.
+    """
+    played = None
+    try:
+        flush_cache(session.endpoint.base_url)
+        info = server_info(session.endpoint.base_url)
+        played = {name: count - before[name] for name, count in _standin(info).items()} or None
+        require_trace(info, enabled=traced, warm=True)
+    except ServerError as error:
+        return played, error
+    return played, None
+
+
+def _log_lines(session: Session) -> int:
+    """Lines of the server's log so far, by which a failed answer finds its traceback."""
+    return session.endpoint.log.read_bytes().count(b"\n")
+
+
+def _standin(info: Mapping[str, Any]) -> dict[str, int]:
+    """How many iterations the stand-in has played and how many of them ended late; empty for a real server."""
+    counts: dict[str, int] = effective_config(info).get("standin") or {}
+    return counts
+
+
+def _jobs(session: Session, cell: Cell, attempt: int, prompts: tuple[Prompt, ...]) -> list[Job]:
+    """Fixed-width ids, because SGLang aborts by prefix."""
+    workload = session.spec.workload
+    prefix = f"L{cell.launch:03d}-C{cell.concurrency:04d}-{attempt}"
+    rids = [f"{prefix}{index:05d}" for index in range(len(prompts))]
+    return [
+        Job(rid, generate_payload(prompt.text, rid=rid, max_new_tokens=prompt.max_new_tokens, workload=workload))
+        for rid, prompt in zip(rids, prompts, strict=True)
+    ]
+
+
+def _records(
+    exchanges: list[Exchange], prompts: tuple[Prompt, ...], repetition: int, *, speculative: bool
+) -> list[RequestRecord]:
+    return [
+        to_record(exchange, prompt, repetition=repetition, index=index, speculative=speculative)
+        for index, (exchange, prompt) in enumerate(zip(exchanges, prompts, strict=True))
+    ]
+
+
+def now() -> str:
+    """The time of day as it is stored: ISO 8601, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
