@@ -15,6 +15,7 @@ import numpy as np
 from kit.analysis.index import Index, divergence
 from kit.analysis.output_results import Divergence, Losslessness, Pairing
 from kit.records import RequestRecord, Role
+from kit.sglang import token_choice
 from kit.spec import BaselineArm
 from kit.stats import cp_upper
 
@@ -69,17 +70,17 @@ def _outputs(index: Index, arm: str, concurrency: int, role: Role) -> _Outputs:
     table = index.outputs
     cells = dict(index.levels(arm, role=role, of=table)).get(concurrency, ())
     answers: dict[Key, RequestRecord] = {}
-    launches: dict[int, None] = {}
+    launches: set[int] = set()
     for at in (np.isin(table.cell, cells) & table.ok & (table.ids > 0)).nonzero()[0].tolist():
         launch = index.launches[int(table.launch[at])]
-        launches[launch.launch] = None
+        launches.add(launch.launch)
         answers.setdefault((launch.block, table.records[at].prompt), table.records[at])
-    return _Outputs(arm, concurrency, tuple(launches), answers)
+    return _Outputs(arm, concurrency, tuple(sorted(launches)), answers)
 
 
 def _compared(pairing: Pairing, other: _Outputs, reference: _Outputs) -> Iterator[Losslessness]:
     """The comparison on the prompts that both have; nothing when they share none."""
-    shared = [key for key in reference.answers if key in other.answers]
+    shared = sorted(reference.answers.keys() & other.answers.keys())
     if not shared:
         return
     pairs = [(other.answers[key], reference.answers[key]) for key in shared]
@@ -104,10 +105,24 @@ def _divergences(pairs: Iterable[tuple[RequestRecord, RequestRecord]]) -> Iterat
     for other, reference in pairs:
         at = divergence(reference, other)
         if at is not None:
+            choice = token_choice(reference.meta_info or {}, at=at, token=_token(other, at))
             yield Divergence(
                 prompt=reference.prompt,
                 prompt_class=reference.prompt_class,
                 index=at,
                 reference_tokens=len(reference.output_ids),
                 other_tokens=len(other.output_ids),
+                margin=choice.margin if choice else None,
+                rank=choice.rank if choice else None,
+                past_the_end=_past_the_end(reference, other, at),
             )
+
+
+def _token(record: RequestRecord, at: int) -> int | None:
+    return int(record.output_ids[at]) if at < len(record.output_ids) else None
+
+
+def _past_the_end(reference: RequestRecord, other: RequestRecord, at: int) -> bool:
+    """Whether the reference stopped by itself at `at` and the other went on from there until its limit."""
+    stopped, capped = reference.finish_reason == "stop", other.finish_reason == "length"
+    return stopped and capped and at == len(reference.output_ids) and len(other.output_ids) == other.max_new_tokens

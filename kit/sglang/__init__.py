@@ -8,10 +8,12 @@ from kit.sglang.answer import (
     ContractViolation,
     DraftCounts,
     Meta,
+    TokenChoice,
     added_counts,
     broken_counts,
     draft_counts,
     read_meta,
+    token_choice,
 )
 from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags, outputs_payload
 from kit.sglang.server import effective_config, identity_problem, leftover_problem, named_models, redact
@@ -23,6 +25,7 @@ __all__ = [
     "ContractViolation",
     "DraftCounts",
     "Meta",
+    "TokenChoice",
     "TracePlugin",
     "adaptive_config_text",
     "added_counts",
@@ -37,6 +40,7 @@ __all__ = [
     "outputs_payload",
     "read_meta",
     "redact",
+    "token_choice",
     "trace_plugin",
     "trace_problem",
 ]

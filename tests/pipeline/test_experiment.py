@@ -352,3 +352,4 @@ def test_the_baseline_alone_tells_how_near_its_choices_were(tmp_path: Path) -> N
             assert choices is None
     parted = [d for one in analyse(facts).losslessness if one.pairing is Pairing.ARM for d in one.divergences]
     assert parted
+    assert all(d.margin is not None and d.margin >= 0.05 for d in parted)
