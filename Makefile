@@ -12,7 +12,7 @@ ENGINE = $(if $(shell grep -s 'image: cpu' $(SPEC)),cpu-engine)
 LOCK_DATE := 2026-11-27T00:00:00Z
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --exclude-newer $(LOCK_DATE) pyproject.toml
 
-.PHONY: help setup run demo cpu-engine bench-trace report test test-rest test-all check format schema lock lock-check
+.PHONY: help setup run demo cpu-engine bench-trace calibrate bench-analysis report test test-rest test-all check format schema lock lock-check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -41,6 +41,12 @@ cpu-engine: setup ## real SGLang on the CPU: its packages and a small target mod
 
 bench-trace: setup ## what the trace patch costs an iteration, one JSON line
 	$(BIN)/python docker/trace/bench.py
+
+calibrate: setup ## 500 runs of worlds with known truth -> docs/calibration.md; about half an hour
+	OMP_NUM_THREADS=1 nice $(BIN)/speckit selftest --replications 500 --out docs/calibration.md
+
+bench-analysis: setup ## time and memory of judging 20,000 to 2,000,000 rounds
+	nice $(BIN)/python -m tests.bench.analysis
 
 report: setup ## render the newest run file again
 	$(BIN)/speckit report

@@ -180,6 +180,59 @@ METRICS: Final = (
         "median time between consecutive decode results at one draft length and batch size, from the trace",
     ),
     Metric(
+        "class_speed_ratio",
+        "Speed ratio of a kind of prompt",
+        "ratio",
+        RATIO,
+        Direction.HIGHER,
+        "output tokens of a kind of prompt divided by the sum of its requests' latencies, arm divided by baseline: "
+        "geometric mean over blocks, with the t interval of the log ratio; prefill and queueing are in it",
+    ),
+    Metric(
+        "break_even_accepted",
+        "Break-even",
+        "drafts",
+        RATIO,
+        Direction.LOWER,
+        "iteration time with speculation divided by that without, minus 1: accepted drafts a round that only just pay; "
+        "iteration time is concurrency x acceptance length / throughput",
+    ),
+    Metric(
+        "ceiling",
+        "Ceiling",
+        "ratio",
+        RATIO,
+        Direction.HIGHER,
+        "(K + 1) divided by the ratio of iteration times: the speed ratio if every draft were accepted",
+    ),
+    Metric(
+        "oracle_gap",
+        "Oracle gap",
+        "fraction",
+        PERCENT,
+        Direction.NEITHER,
+        "throughput of a policy divided by that of the next simpler one, minus 1; decided on one half of each "
+        "request's rounds and scored on the other, fitted and tested on batches without a common prompt",
+    ),
+    Metric(
+        "spread_between",
+        "Spread between requests",
+        "drafts",
+        RATIO,
+        Direction.NEITHER,
+        "standard deviation between requests of accepted drafts a round, without the noise inside a request (one-way "
+        "random effects)",
+    ),
+    Metric(
+        "split_half",
+        "Split-half reliability",
+        "correlation",
+        RATIO,
+        Direction.NEITHER,
+        "correlation over prompts of S_1 in the first and in the second half of the text, corrected to the whole text "
+        "by Spearman-Brown",
+    ),
+    Metric(
         "equal_outputs",
         "Equal outputs",
         "prompts",

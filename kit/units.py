@@ -9,4 +9,5 @@ Nanoseconds: TypeAlias = int
 Tokens: TypeAlias = int
 TokensPerSecond: TypeAlias = float
 
+MS_PER_S = 1_000
 NS_PER_S = 1_000_000_000

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kit import contract
 from kit.sglang import (
     ContractViolation,
+    TokenChoice,
     adaptive_config_text,
     effective_config,
     generate_payload,
@@ -19,6 +20,7 @@ from kit.sglang import (
     launch_flags,
     read_meta,
     redact,
+    token_choice,
 )
 from tests.specs import make_spec
 
@@ -135,3 +137,27 @@ def test_secrets_are_hidden_wherever_they_stand_and_nothing_else_is() -> None:
     assert "sk-" not in json.dumps(hidden)
     assert hidden["internal_states"][0]["max_total_tokens"] == 5
     assert hidden["hf_token"] is None
+
+
+TOP_TWO = {"output_top_logprobs": [[[-0.1, 7, None], [-0.6, 9, None]], [[-0.3, 5, None], [-0.3, 6, None]], None]}
+
+
+def test_a_choice_is_the_margin_of_the_two_best_tokens_and_the_rank_of_another() -> None:
+    first = token_choice(TOP_TWO, at=0, token=9)
+    assert first is not None and first.rank == 2
+    assert first.margin == pytest.approx(0.5)
+    assert getattr(token_choice(TOP_TWO, at=0, token=1234), "rank", None) == 3
+
+
+def test_a_token_that_ties_with_the_best_ranks_behind_it() -> None:
+    for token in (5, 6):
+        assert token_choice(TOP_TWO, at=1, token=token) == TokenChoice(0.0, 2)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [{}, {"output_top_logprobs": None}, {"output_top_logprobs": [[[None, 7, None], [-1.0, 8, None]]]}, TOP_TWO],
+    ids=["absent", "null", "without a number", "not at this position"],
+)
+def test_a_choice_that_was_not_recorded_is_none(meta: dict[str, Any]) -> None:
+    assert token_choice(meta, at=2 if meta is TOP_TWO else 0, token=8) is None

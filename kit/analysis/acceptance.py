@@ -17,7 +17,7 @@ from kit.analysis.acceptance_results import Acceptance, ClassAcceptance
 from kit.analysis.accounting import Accounts
 from kit.analysis.index import Index, JoinedRounds, candidates_of, depth_of, topk_of
 from kit.records import Ints
-from kit.spec import AdaptiveArm, Arm, BaselineArm
+from kit.spec import AdaptiveArm, Arm, BaselineArm, Eagle3Arm
 from kit.stats import (
     AdaptiveDepth,
     Estimate,
@@ -25,8 +25,7 @@ from kit.stats import (
     SurvivalCurve,
     adaptive_curve,
     detect_convention,
-    mean_interval,
-    ratio_interval,
+    share_interval,
     survival_curve,
     untraced_curve,
 )
@@ -76,9 +75,11 @@ def _acceptance(index: Index, accounts: Accounts, arm: Arm, concurrency: int, ce
     curve = survival_curve(data.hist, strata=data.strata, level=level)
     adaptive = isinstance(arm, AdaptiveArm)
     bounds = _bounds(index, accounts, mine, data, arm) if isinstance(arm, AdaptiveArm) else ()
-    tau = table.hist[used] @ np.arange(table.hist.shape[1]) / np.maximum(table.verify_rounds[used], 1) + 1.0
+    kept = table.hist[used] @ np.arange(table.hist.shape[1]) / np.maximum(table.verify_rounds[used], 1)
+    macro = share_interval(kept, n=np.full(len(kept), depth), strata=table.prompt_class[used], level=level)
     excess = accounts.overshoot[used]
     curves = _curves(curve, bounds, adaptive=adaptive)
+    verified = arm.draft_tokens if isinstance(arm, Eagle3Arm) else depth + 1
     return Acceptance(
         arm=arm.name,
         concurrency=concurrency,
@@ -93,9 +94,9 @@ def _acceptance(index: Index, accounts: Accounts, arm: Arm, concurrency: int, ce
         survival=curves.survival,
         survival_macro=curves.survival_macro,
         conditional=curves.conditional,
-        tokens_per_position=curves.tokens_per_position,
+        tokens_per_position=curves.tokens_per_position.mapped(lambda tokens: tokens * (depth + 1) / verified),
         acceptance_length=curve.tokens_per_round,
-        acceptance_length_macro=mean_interval(tau, strata=table.prompt_class[used], level=level),
+        acceptance_length_macro=macro.mapped(lambda share: 1 + depth * share),
         bounds=bounds,
         classes=tuple(_classes(index, data, level=level, adaptive=adaptive)),
     )
@@ -169,8 +170,8 @@ def _dropped(index: Index, accounts: Accounts, mine: Bools) -> tuple[str, ...]:
 
 def _classes(index: Index, data: PromptHistograms, *, level: float, adaptive: bool) -> Iterator[ClassAcceptance]:
     """Acceptance length and S_1 of each workload class, in the order of their names."""
-    rounds = data.hist.sum(axis=1)
-    accepted = data.hist @ np.arange(data.hist.shape[1])
+    rounds, depth = data.hist.sum(axis=1), data.hist.shape[1] - 1
+    accepted = data.hist @ np.arange(depth + 1)
     for code in np.unique(data.strata):
         mine = data.strata == code
         mixed = Estimate.missing("rounds of several K are mixed")
@@ -178,8 +179,10 @@ def _classes(index: Index, data: PromptHistograms, *, level: float, adaptive: bo
             prompt_class=index.requests.classes[code],
             prompts=int(mine.sum()),
             rounds=int(rounds[mine].sum()),
-            acceptance_length=ratio_interval(accepted[mine], n=rounds[mine], level=level).mapped(lambda mean: 1 + mean),
+            acceptance_length=share_interval(accepted[mine], n=depth * rounds[mine], level=level).mapped(
+                lambda share: 1 + depth * share
+            ),
             survival_1=mixed
             if adaptive
-            else ratio_interval(rounds[mine] - data.hist[mine, 0], n=rounds[mine], level=level),
+            else share_interval(rounds[mine] - data.hist[mine, 0], n=rounds[mine], level=level),
         )

@@ -3,29 +3,58 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from kit.analysis.acceptance import acceptance
-from kit.analysis.accounting import accounts
+from kit.analysis.acceptance_results import Gates
+from kit.analysis.accounting import Accounts, accounts
 from kit.analysis.adaptive import adaptive_use, depth_paces
 from kit.analysis.cells import cell_results
+from kit.analysis.cost_results import Costs, Oracle
 from kit.analysis.evidence import cell_evidence
 from kit.analysis.flags import arm_server_infos, flag_differences
 from kit.analysis.gates import gates
+from kit.analysis.heterogeneity import heterogeneity
 from kit.analysis.index import Index, depth_of, topk_of
 from kit.analysis.iterations import iteration_times
+from kit.analysis.oracle import oracles
 from kit.analysis.outputs import losslessness
 from kit.analysis.results import Analysis, ArmSummary
 from kit.analysis.trace_cost import trace_costs
 from kit.records import RunFacts
 from kit.spec import BaselineArm
 
-__all__ = ["analyse"]
+__all__ = ["Study", "analyse"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Study:
+    """The facts of one run, arranged once: for the analysis, and for what needs the doubts first."""
+
+    index: Index
+    accounts: Accounts
+
+    @classmethod
+    def of(cls, facts: RunFacts) -> Study:
+        """Arrange the facts and hold their counts against each other."""
+        index = Index(facts)
+        return cls(index, accounts(index))
+
+    def analysis(self) -> Analysis:
+        """Everything that the facts say by themselves; `compare_speed` adds speed once the doubts are known."""
+        return _analysis(self.index, self.accounts)
+
+    def oracles(self, gates: Gates, costs: Costs) -> tuple[Oracle, Oracle]:
+        """What choosing K could gain, as far as the gates allow."""
+        return oracles(self.index, self.accounts, gates=gates, costs=costs)
 
 
 def analyse(facts: RunFacts) -> Analysis:
-    """Everything that the facts say by themselves; `compare_speed` adds speed once the doubts are known."""
-    index = Index(facts)
-    books = accounts(index)
+    """The analysis of one run."""
+    return Study.of(facts).analysis()
+
+
+def _analysis(index: Index, books: Accounts) -> Analysis:
     return Analysis(
         arms=_arms(index),
         cells=cell_results(index),
@@ -33,13 +62,14 @@ def analyse(facts: RunFacts) -> Analysis:
         acceptance=acceptance(index, books),
         adaptive=adaptive_use(index),
         depth_paces=depth_paces(index),
+        heterogeneity=heterogeneity(index, books),
         gates=gates(index, books),
         losslessness=losslessness(index),
         reconciliation=books.reconciliation,
         traces=books.traces,
         identities=books.identities,
         iteration_times=iteration_times(index),
-        flag_differences=flag_differences(index.spec, arm_server_infos(facts.launches)),
+        flag_differences=flag_differences(index.spec, arm_server_infos(index.facts.launches)),
         trace_costs=trace_costs(index),
     )
 

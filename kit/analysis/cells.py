@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from kit.analysis.index import Index
-from kit.analysis.results import CellResult, Distribution, OutcomeCount, WindowSpan
+from kit.analysis.results import CellResult, ClassSpeed, Distribution, OutcomeCount, WindowSpan
 from kit.records import Cell, Outcome, Repetition, RequestRecord
 from kit.stats import Estimate, SteadyWindow, throughput_window
 from kit.units import NS_PER_S, Seconds, Tokens
@@ -98,7 +98,20 @@ def _cell_result(index: Index, cell: Cell, passes: Sequence[_Pass]) -> CellResul
         tpot_s=_distribution(_tpot(succeeded), NO_CHUNKS),
         e2e_latency_s=_distribution(_e2e(succeeded) if clocked else [], NO_CLOCK),
         chunk_gap_s=_distribution(_gaps(succeeded), NO_CHUNKS),
+        classes=tuple(_class_speeds(succeeded)) if clocked else (),
     )
+
+
+def _class_speeds(requests: Sequence[RequestRecord]) -> Iterator[ClassSpeed]:
+    """Each workload class in the order of its name, if its requests took time and gave tokens."""
+    by_class: dict[str, list[RequestRecord]] = {}
+    for request in requests:
+        by_class.setdefault(request.prompt_class, []).append(request)
+    for name in sorted(by_class):
+        mine = by_class[name]
+        busy, tokens = sum(request.ended_ns - request.sent_ns for request in mine), _tokens(mine)
+        if busy > 0 and tokens:
+            yield ClassSpeed(name, len(mine), tokens * NS_PER_S / busy)
 
 
 def _tokens(requests: Iterable[RequestRecord]) -> Tokens:

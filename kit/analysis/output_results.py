@@ -32,7 +32,9 @@ class Divergence:
     """Where one prompt's outputs part: the index of the first differing token (method 4.2).
 
     `margin` is the reference's top-2 log-probability margin there and `rank` the other token's rank; both None
-    where nobody recorded them.
+    where nobody recorded them. `prefill_margin` is that margin when the common prefix is prefilled. `past_the_end`
+    marks an output that says all that the reference says, its end included, and goes on to the length limit: a server
+    that looks at the limit before the end of sequence does that when one round reaches both.
     """
 
     prompt: str
@@ -42,6 +44,8 @@ class Divergence:
     other_tokens: Tokens
     margin: float | None = None
     rank: int | None = None
+    prefill_margin: float | None = None
+    past_the_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+
 from kit.analysis.index import Index, divergence
 from kit.analysis.output_results import Divergence, Losslessness, Pairing
 from kit.records import RequestRecord, Role
+from kit.sglang import token_choice
 from kit.spec import BaselineArm
 from kit.stats import cp_upper
 
@@ -36,7 +39,7 @@ def losslessness(index: Index) -> tuple[Losslessness, ...]:
     measured = {
         (arm.name, c): _outputs(index, arm.name, c, Role.MEASURE)
         for arm in index.spec.arms
-        for c, _ in index.levels(arm.name)
+        for c, _ in index.levels(arm.name, of=index.outputs)
     }
     return (*_against_baselines(index, measured), *_controls(index, measured))
 
@@ -57,27 +60,27 @@ def _controls(index: Index, measured: Mapping[tuple[str, int], _Outputs]) -> Ite
         for one, other in combinations(mine, 2):
             yield from _compared(Pairing.AA_TOKENS, other, one)
         for role in (Role.AA_SPEED, Role.CLOSING):
-            for concurrency, _ in index.levels(arm.name, role=role):
+            for concurrency, _ in index.levels(arm.name, role=role, of=index.outputs):
                 if (arm.name, concurrency) in measured:
                     again = _outputs(index, arm.name, concurrency, role)
                     yield from _compared(Pairing.AA_TOKENS, again, measured[arm.name, concurrency])
 
 
 def _outputs(index: Index, arm: str, concurrency: int, role: Role) -> _Outputs:
-    cells = dict(index.levels(arm, role=role)).get(concurrency, ())
-    table = index.requests
+    table = index.outputs
+    cells = dict(index.levels(arm, role=role, of=table)).get(concurrency, ())
     answers: dict[Key, RequestRecord] = {}
-    launches: dict[int, None] = {}
-    for at in (index.in_cells(cells) & table.ok & (table.ids > 0)).nonzero()[0].tolist():
+    launches: set[int] = set()
+    for at in (np.isin(table.cell, cells) & table.ok & (table.ids > 0)).nonzero()[0].tolist():
         launch = index.launches[int(table.launch[at])]
-        launches[launch.launch] = None
+        launches.add(launch.launch)
         answers.setdefault((launch.block, table.records[at].prompt), table.records[at])
-    return _Outputs(arm, concurrency, tuple(launches), answers)
+    return _Outputs(arm, concurrency, tuple(sorted(launches)), answers)
 
 
 def _compared(pairing: Pairing, other: _Outputs, reference: _Outputs) -> Iterator[Losslessness]:
     """The comparison on the prompts that both have; nothing when they share none."""
-    shared = [key for key in reference.answers if key in other.answers]
+    shared = sorted(reference.answers.keys() & other.answers.keys())
     if not shared:
         return
     pairs = [(other.answers[key], reference.answers[key]) for key in shared]
@@ -102,10 +105,24 @@ def _divergences(pairs: Iterable[tuple[RequestRecord, RequestRecord]]) -> Iterat
     for other, reference in pairs:
         at = divergence(reference, other)
         if at is not None:
+            choice = token_choice(reference.meta_info or {}, at=at, token=_token(other, at))
             yield Divergence(
                 prompt=reference.prompt,
                 prompt_class=reference.prompt_class,
                 index=at,
                 reference_tokens=len(reference.output_ids),
                 other_tokens=len(other.output_ids),
+                margin=choice.margin if choice else None,
+                rank=choice.rank if choice else None,
+                past_the_end=_past_the_end(reference, other, at),
             )
+
+
+def _token(record: RequestRecord, at: int) -> int | None:
+    return int(record.output_ids[at]) if at < len(record.output_ids) else None
+
+
+def _past_the_end(reference: RequestRecord, other: RequestRecord, at: int) -> bool:
+    """Whether the reference stopped by itself at `at` and the other went on from there until its limit."""
+    stopped, capped = reference.finish_reason == "stop", other.finish_reason == "length"
+    return stopped and capped and at == len(reference.output_ids) and len(other.output_ids) == other.max_new_tokens

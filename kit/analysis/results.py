@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kit.analysis.acceptance_results import Acceptance, AdaptiveUse, DepthPace, Gates, IterationTime
+from kit.analysis.heterogeneity_results import Heterogeneity
 from kit.analysis.output_results import CellEvidence, Identities, Losslessness, Reconciliation, TraceHealth
 from kit.records import Outcome, Role
-from kit.stats import CrossoverKind, Estimate, Interval, Saturation, SweepWord
+from kit.stats import CrossoverKind, Estimate, Interval, PeakRatio, Saturation, SweepWord
 from kit.units import Seconds, Tokens, TokensPerSecond
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "ArmSweep",
     "BlockRatio",
     "CellResult",
+    "ClassComparison",
+    "ClassSpeed",
     "Comparison",
     "CrossoverResult",
     "Distribution",
@@ -29,6 +32,7 @@ __all__ = [
     "FlagDifference",
     "LevelResult",
     "OutcomeCount",
+    "PeakComparison",
     "Speed",
     "TraceCost",
     "WindowSpan",
@@ -79,6 +83,15 @@ class WindowSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassSpeed:
+    """Requests of one workload class in a cell: their output tokens divided by the sum of their latencies."""
+
+    prompt_class: str
+    requests: int
+    tok_s: TokensPerSecond
+
+
+@dataclass(frozen=True, slots=True)
 class CellResult:
     """The timed repetitions of one cell. Its throughputs carry no interval: one launch is one observation."""
 
@@ -101,6 +114,7 @@ class CellResult:
     tpot_s: Distribution
     e2e_latency_s: Distribution
     chunk_gap_s: Distribution
+    classes: tuple[ClassSpeed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +160,17 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassComparison:
+    """One workload class of an arm against its baseline's: ratio of `ClassSpeed`, paired in blocks; decides nothing."""
+
+    arm: str
+    baseline: str
+    concurrency: int
+    prompt_class: str
+    ratio: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class CrossoverResult:
     """Concurrency at which an arm stops (or starts) being faster than its baseline (method 5.5).
 
@@ -182,6 +207,15 @@ class ArmSaturation:
 
 
 @dataclass(frozen=True, slots=True)
+class PeakComparison:
+    """Fitted maximum of an arm against its baseline's, launch by launch, paired in blocks (method 5.4)."""
+
+    arm: str
+    baseline: str
+    peaks: PeakRatio
+
+
+@dataclass(frozen=True, slots=True)
 class TraceCost:
     """Throughput with the trace over that without, in neighbouring passes of one launch, at one concurrency."""
 
@@ -197,9 +231,11 @@ class Speed:
 
     levels: tuple[LevelResult, ...]
     comparisons: tuple[Comparison, ...]
+    classes: tuple[ClassComparison, ...]
     sweeps: tuple[ArmSweep, ...]
     crossovers: tuple[CrossoverResult, ...]
     saturation: tuple[ArmSaturation, ...]
+    peaks: tuple[PeakComparison, ...]
     aa_speed: tuple[Comparison, ...]
     closing: tuple[Comparison, ...]
 
@@ -233,6 +269,7 @@ class Analysis:
     evidence: tuple[CellEvidence, ...]
     acceptance: tuple[Acceptance, ...]
     adaptive: tuple[AdaptiveUse, ...]
+    heterogeneity: Heterogeneity
     depth_paces: tuple[DepthPace, ...]
     gates: Gates
     losslessness: tuple[Losslessness, ...]

@@ -6,20 +6,23 @@ throughput, TPOT) uses every cell that has the number and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from kit.analysis.launch_cells import LaunchCells, Matrix, full_run
 from kit.analysis.results import (
     ArmSaturation,
     ArmSweep,
     BlockRatio,
     CellResult,
+    ClassComparison,
     Comparison,
     CrossoverResult,
     LevelResult,
+    PeakComparison,
     Speed,
 )
 from kit.records import Role
@@ -32,6 +35,7 @@ from kit.stats import (
     RatioCurve,
     Saturation,
     level_tests,
+    peak_ratio,
     ratio_estimate,
     saturation,
     sweep_verdict,
@@ -39,47 +43,13 @@ from kit.stats import (
 
 __all__ = ["compare_speed"]
 
-Matrix = npt.NDArray[np.float64]
-Reading = Callable[[CellResult], float | None]
-
 OVER_LAUNCHES = "t on the log over launches"
 NO_NUMBER = "no cell that may be used has this number"
 
 
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    """Cells of a run and which of them may decide."""
-
-    spec: Spec
-    cells: tuple[CellResult, ...]
-    valid: Set[int]
-
-    def window(self, cell: CellResult) -> float | None:
-        """Window throughput of a cell that may decide."""
-        return cell.throughput_window.point if cell.cell in self.valid else None
-
-    def levels(self) -> tuple[int, ...]:
-        """Concurrencies that were measured, ascending."""
-        return tuple(sorted({cell.concurrency for cell in self.cells}))
-
-    def matrix(self, arm: str, role: Role, reading: Reading) -> Matrix:
-        """Reading of an arm's cells (blocks, levels): the mean of a block's launches, NaN without one."""
-        blocks = sorted({cell.block for cell in self.cells})
-        levels = self.levels()
-        found: dict[tuple[int, int], list[float]] = {}
-        for cell in self.cells:
-            value = reading(cell)
-            if cell.arm == arm and cell.role is role and value is not None:
-                found.setdefault((blocks.index(cell.block), levels.index(cell.concurrency)), []).append(value)
-        matrix = np.full((len(blocks), len(levels)), np.nan)
-        for at, values in found.items():
-            matrix[at] = np.mean(values)
-        return matrix
-
-
 def compare_speed(spec: Spec, cells: Sequence[CellResult], *, valid: Set[int]) -> Speed:
     """Levels, comparisons and sweeps; `valid` holds the ids of the cells whose window throughput may decide."""
-    data = _Cells(spec, tuple(cells), valid)
+    data = LaunchCells(spec, tuple(cells), valid)
     pairs = [(arm, reference) for arm in spec.arms if (reference := spec.reference(arm)) is not None]
     measured = {cell.arm for cell in cells if cell.role is Role.MEASURE}
     pairs = [(arm, reference) for arm, reference in pairs if arm.name in measured]
@@ -95,20 +65,22 @@ def compare_speed(spec: Spec, cells: Sequence[CellResult], *, valid: Set[int]) -
         ),
         sweeps=tuple(sweep for sweep, _ in sweeps),
         crossovers=tuple(crossover for _, crossover in sweeps),
+        classes=tuple(one for arm, reference in pairs for one in _classes(data, arm.name, reference.name)),
         saturation=tuple(_saturation(data, arm.name) for arm in spec.arms if arm.name in measured),
+        peaks=tuple(_peak(data, arm.name, reference.name) for arm, reference in pairs),
         aa_speed=controls[Role.AA_SPEED],
         closing=controls[Role.CLOSING],
     )
 
 
-def _control(data: _Cells, baseline: Arm | None, role: Role) -> tuple[Comparison, ...]:
+def _control(data: LaunchCells, baseline: Arm | None, role: Role) -> tuple[Comparison, ...]:
     """The baseline's launches in `role` against its measuring ones; empty when there are none."""
     if baseline is None or not any(cell.role is role for cell in data.cells):
         return ()
     return tuple(_comparisons(data, baseline.name, baseline.name, role))
 
 
-def _levels(data: _Cells) -> Iterator[LevelResult]:
+def _levels(data: LaunchCells) -> Iterator[LevelResult]:
     for arm in data.spec.arms:
         for concurrency in data.levels():
             mine = [
@@ -127,7 +99,7 @@ def _levels(data: _Cells) -> Iterator[LevelResult]:
                 )
 
 
-def _over_launches(data: _Cells, values: Sequence[float | None]) -> Estimate:
+def _over_launches(data: LaunchCells, values: Sequence[float | None]) -> Estimate:
     """Geometric mean over launches with its t interval."""
     known = [value for value in values if value is not None]
     if not known:
@@ -137,26 +109,25 @@ def _over_launches(data: _Cells, values: Sequence[float | None]) -> Estimate:
     return replace(estimate, method=OVER_LAUNCHES, reason=reason)
 
 
-def _comparisons(data: _Cells, arm: str, baseline: str, role: Role) -> Iterator[Comparison]:
+def _comparisons(data: LaunchCells, arm: str, baseline: str, role: Role) -> Iterator[Comparison]:
     level = data.spec.decision.confidence_level
     mine, theirs = data.matrix(arm, role, data.window), data.matrix(baseline, Role.MEASURE, data.window)
     others = [
-        (data.matrix(arm, role, reading), data.matrix(baseline, Role.MEASURE, reading))
-        for reading in (_full_run, _tpot)
+        (data.matrix(arm, role, reading), data.matrix(baseline, Role.MEASURE, reading)) for reading in (full_run, _tpot)
     ]
     tests = _tests(data, mine, theirs)
     measured = {cell.concurrency for cell in data.cells if cell.arm == arm and cell.role is role}
     for at, concurrency in enumerate(data.levels()):
         if concurrency not in measured:
             continue
-        full_run, tpot = (ratio_estimate(a[:, at], b=b[:, at], level=level) for a, b in others)
+        whole_run, tpot = (ratio_estimate(a[:, at], b=b[:, at], level=level) for a, b in others)
         test = tests[at]
         yield Comparison(
             arm=arm,
             baseline=baseline,
             concurrency=concurrency,
             ratio=test.ratio,
-            ratio_full_run=full_run,
+            ratio_full_run=whole_run,
             tpot_ratio=tpot,
             blocks=tuple(_blocks(data, mine[:, at], theirs[:, at])),
             p_faster=test.p_faster,
@@ -165,28 +136,24 @@ def _comparisons(data: _Cells, arm: str, baseline: str, role: Role) -> Iterator[
         )
 
 
-def _tests(data: _Cells, mine: Matrix, theirs: Matrix) -> tuple[LevelTest, ...]:
+def _tests(data: LaunchCells, mine: Matrix, theirs: Matrix) -> tuple[LevelTest, ...]:
     curve = RatioCurve.of(data.levels(), arm=mine, baseline=theirs)
     decision = data.spec.decision
     return level_tests(curve, noise_threshold=decision.noise_threshold, level=decision.confidence_level)
-
-
-def _full_run(cell: CellResult) -> float | None:
-    return cell.throughput_full_run.point
 
 
 def _tpot(cell: CellResult) -> float | None:
     return cell.tpot_s.p50
 
 
-def _blocks(data: _Cells, mine: Matrix, theirs: Matrix) -> Iterator[BlockRatio]:
+def _blocks(data: LaunchCells, mine: Matrix, theirs: Matrix) -> Iterator[BlockRatio]:
     numbers = sorted({cell.block for cell in data.cells})
     for block, one, other in zip(numbers, mine.tolist(), theirs.tolist(), strict=True):
         if not (np.isnan(one) or np.isnan(other)):
             yield BlockRatio(block, one, other)
 
 
-def _sweep(data: _Cells, arm: str, baseline: str) -> tuple[ArmSweep, CrossoverResult]:
+def _sweep(data: LaunchCells, arm: str, baseline: str) -> tuple[ArmSweep, CrossoverResult]:
     decision = data.spec.decision
     mine, theirs = (data.matrix(name, Role.MEASURE, data.window) for name in (arm, baseline))
     curve = RatioCurve.of(data.levels(), arm=mine, baseline=theirs)
@@ -196,7 +163,7 @@ def _sweep(data: _Cells, arm: str, baseline: str) -> tuple[ArmSweep, CrossoverRe
     return sweep, _crossover(data, arm, verdict.crossover)
 
 
-def _crossover(data: _Cells, arm: str, found: Crossover) -> CrossoverResult:
+def _crossover(data: LaunchCells, arm: str, found: Crossover) -> CrossoverResult:
     levels, confidence = data.levels(), found.confidence
     return CrossoverResult(
         arm=arm,
@@ -210,7 +177,7 @@ def _crossover(data: _Cells, arm: str, found: Crossover) -> CrossoverResult:
     )
 
 
-def _saturation(data: _Cells, arm: str) -> ArmSaturation:
+def _saturation(data: LaunchCells, arm: str) -> ArmSaturation:
     """Fitted over the blocks in which the arm has every level."""
     matrix = data.matrix(arm, Role.MEASURE, data.window)
     whole = matrix[~np.isnan(matrix).any(axis=1)]
@@ -218,3 +185,30 @@ def _saturation(data: _Cells, arm: str) -> ArmSaturation:
         return ArmSaturation(arm, saturation(data.levels(), X=whole))
     missing = Estimate.missing("no block has a valid cell at every level", method="USL fit")
     return ArmSaturation(arm, Saturation(None, missing, None, None, missing, saturated=False))
+
+
+def _peak(data: LaunchCells, arm: str, baseline: str) -> PeakComparison:
+    """Fitted maxima of both, over the blocks in which both have every level."""
+    mine, theirs = (data.matrix(name, Role.MEASURE, data.window) for name in (arm, baseline))
+    return PeakComparison(arm, baseline, peak_ratio(data.levels(), arm=mine, baseline=theirs))
+
+
+def _classes(data: LaunchCells, arm: str, baseline: str) -> Iterator[ClassComparison]:
+    """Speed of each kind of prompt against the baseline's, where more than one kind was sent."""
+    names = sorted({one.prompt_class for cell in data.cells for one in cell.classes})
+    if len(names) < 2:
+        return
+    level = data.spec.decision.confidence_level
+    pairs = {
+        name: tuple(data.matrix(who, Role.MEASURE, partial(_class_speed, name)) for who in (arm, baseline))
+        for name in names
+    }
+    for at, concurrency in enumerate(data.levels()):
+        for name, (mine, theirs) in pairs.items():
+            ratio = ratio_estimate(mine[:, at], b=theirs[:, at], level=level)
+            if ratio.point is not None:
+                yield ClassComparison(arm, baseline, concurrency, name, ratio)
+
+
+def _class_speed(name: str, cell: CellResult) -> float | None:
+    return next((one.tok_s for one in cell.classes if one.prompt_class == name), None)

@@ -13,10 +13,13 @@ from kit.report.escape import code, fence, paragraphs, prose, text
 from kit.report.flags import flag_line
 from kit.report.sections.acceptance import AcceptanceView, acceptance_view
 from kit.report.sections.answer import AnswerView, answer_view
+from kit.report.sections.cost import CostView, cost_view
 from kit.report.sections.doubts import DoubtsView, doubts_view
 from kit.report.sections.gate import GateView, gate_view
 from kit.report.sections.lossless import LosslessView, lossless_view
+from kit.report.sections.oracle import OracleView, oracle_view
 from kit.report.sections.ran import RanView, ran_view
+from kit.report.sections.requests import RequestsView, requests_view
 from kit.report.sections.saturation import SaturationView, saturation_view
 from kit.report.table import table
 from kit.verdict import Verdict
@@ -70,7 +73,10 @@ class PageView:
     gate: GateView
     lossless: LosslessView
     saturation: SaturationView
+    cost: CostView
     acceptance: AcceptanceView
+    oracle: OracleView
+    requests: RequestsView
     doubts: DoubtsView
     ran: RanView
     limits: tuple[str, ...]
@@ -109,7 +115,10 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
         gate=gate_view(verdict.gate),
         lossless=lossless_view(verdict.losslessness),
         saturation=saturation_view(verdict),
+        cost=cost_view(verdict.costs),
         acceptance=acceptance_view(verdict.acceptance, verdict.adaptive, verdict.depth_paces),
+        oracle=oracle_view(verdict.oracles),
+        requests=requests_view(verdict.heterogeneity),
         doubts=doubts_view(verdict.doubts),
         ran=ran_view(verdict.what_ran, levels=levels),
         limits=tuple(map(prose, verdict.limits)),

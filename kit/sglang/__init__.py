@@ -8,12 +8,14 @@ from kit.sglang.answer import (
     ContractViolation,
     DraftCounts,
     Meta,
+    TokenChoice,
     added_counts,
     broken_counts,
     draft_counts,
     read_meta,
+    token_choice,
 )
-from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags
+from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags, outputs_payload
 from kit.sglang.server import effective_config, identity_problem, leftover_problem, named_models, redact
 from kit.sglang.trace import TRACE_BLOCK, TracePlugin, trace_plugin, trace_problem
 
@@ -23,6 +25,7 @@ __all__ = [
     "ContractViolation",
     "DraftCounts",
     "Meta",
+    "TokenChoice",
     "TracePlugin",
     "adaptive_config_text",
     "added_counts",
@@ -34,8 +37,10 @@ __all__ = [
     "launch_flags",
     "leftover_problem",
     "named_models",
+    "outputs_payload",
     "read_meta",
     "redact",
+    "token_choice",
     "trace_plugin",
     "trace_problem",
 ]

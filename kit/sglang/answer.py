@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -12,10 +13,12 @@ __all__ = [
     "ContractViolation",
     "DraftCounts",
     "Meta",
+    "TokenChoice",
     "added_counts",
     "broken_counts",
     "draft_counts",
     "read_meta",
+    "token_choice",
 ]
 
 # The same count under the names of three generations, newest first.
@@ -78,6 +81,35 @@ class DraftCounts:
         if self.correct_drafts is None or not self.proposed_drafts:
             return None
         return self.correct_drafts / self.proposed_drafts
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChoice:
+    """How near a greedy choice was: log-probability of the best token minus the second's, and another token's rank.
+
+    `rank` counts from 1, behind whatever ties with it; None where there was no other token. A token that is not listed
+    ranks behind those that are.
+    """
+
+    margin: float
+    rank: int | None
+
+
+def token_choice(meta: Mapping[str, Any], *, at: int, token: int | None) -> TokenChoice | None:
+    """The choice of output position `at`, from `output_top_logprobs` of a request with `top_logprobs_num` >= 2.
+
+    None where it was not recorded, or not in SGLang's form of [log-probability, token, text].
+    """
+    try:
+        chances = {int(entry[1]): float(entry[0]) for entry in meta["output_top_logprobs"][at]}
+    except (KeyError, IndexError, TypeError, ValueError):
+        return None
+    if len(chances) < 2 or not all(map(math.isfinite, chances.values())):
+        return None
+    best, second, *_ = sorted(chances.values(), reverse=True)
+    own = chances.get(token, -math.inf) if token is not None else None
+    rank = None if own is None else 1 + sum(chance >= own for other, chance in chances.items() if other != token)
+    return TokenChoice(best - second, rank)
 
 
 def draft_counts(meta: Mapping[str, Any]) -> DraftCounts | None:

@@ -106,6 +106,7 @@ from kit.stats.heterogeneity import (
     spearman_brown,
     split_half,
     spread,
+    spread_within,
 )
 from kit.stats.intervals import (
     Resampling,
@@ -114,6 +115,7 @@ from kit.stats.intervals import (
     ratio_bootstrap,
     ratio_interval,
     ratio_se,
+    share_interval,
 )
 from kit.stats.iteration_cost import (
     IterationCost,
@@ -155,6 +157,7 @@ from kit.stats.rounds import (
     starts,
 )
 from kit.stats.saturation import (
+    PeakRatio,
     Saturation,
     UslFit,
     fit_usl,
@@ -180,6 +183,7 @@ from kit.stats.speedup import (
     level_tests,
     log_ratio_ci,
     ratio_estimate,
+    relative_se,
     speed_words,
 )
 from kit.stats.throughput import (
@@ -221,6 +225,7 @@ __all__ = [
     "OracleGaps",
     "OracleRequests",
     "Ownership",
+    "PeakRatio",
     "RatioCurve",
     "Reconciliation",
     "Resampling",
@@ -302,13 +307,16 @@ __all__ = [
     "read_gates",
     "reconcile",
     "reconcile_rounds",
+    "relative_se",
     "saturation",
     "saturation2",
+    "share_interval",
     "spearman_brown",
     "speculation_tax",
     "speed_words",
     "split_half",
     "spread",
+    "spread_within",
     "starts",
     "survival",
     "survival_curve",

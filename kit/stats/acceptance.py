@@ -9,7 +9,7 @@ by pooling.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypedDict
 
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kit.stats.arrays import IntArray, histogram_matrix, optional, quotient, tails
-from kit.stats.estimate import Estimate, Interval
-from kit.stats.intervals import mean_interval, ratio_intervals
+from kit.stats.estimate import Estimate
+from kit.stats.intervals import share_intervals
 
 __all__ = [
     "Convention",
@@ -159,40 +159,21 @@ def survival_curve(hists: IntArray, *, strata: ArrayLike | None = None, level: f
     tail = tails(hists).astype(float)
     depth = tail.shape[1] - 1
     rounds, present = tail[:, :1], tail[:, 0] > 0
-    # sum of (j+1) over rounds: j is the number of positions that survived, the bonus adds one.
-    tokens = rounds + tail[:, 1:].sum(axis=1, keepdims=True)
-    over = np.hstack([tail[:, 1:], tail[:, 1:], tokens])
-    under = np.hstack([np.repeat(rounds, depth, axis=1), tail[:, :-1], rounds])
+    # j is the number of positions that survived; tokens per round are 1 + K times the share of accepted drafts.
+    accepted = tail[:, 1:].sum(axis=1, keepdims=True)
+    over = np.hstack([tail[:, 1:], tail[:, 1:], accepted])
+    under = np.hstack([np.repeat(rounds, depth, axis=1), tail[:, :-1], depth * rounds])
     kept = None if strata is None else np.asarray(strata)[present]
-    shares = ratio_intervals(over[present], n=under[present], strata=kept, level=level)
-    at_risk = (under[present] > 0).sum(axis=0).tolist()
-    estimates = [_bounded(share, prompts) for share, prompts in zip(shares[:-1], at_risk[:-1], strict=True)]
+    *estimates, drafts = share_intervals(over[present], n=under[present], strata=kept, level=level)
+    tokens = drafts.mapped(lambda share: 1 + depth * share)
+    shares = tail[present, 1:] / rounds[present]
     return SurvivalCurve(
         depth=depth,
         rounds=int(rounds.sum()),
         prompts=int(present.sum()),
         survival=tuple(estimates[:depth]),
         conditional=tuple(estimates[depth:]),
-        macro=tuple(
-            _bounded(mean_interval(share, strata=kept, level=level), len(share))
-            for share in (tail[present, 1:] / rounds[present]).T
-        ),
-        tokens_per_round=shares[-1],
-        tokens_per_position=shares[-1].mapped(lambda value: value / (depth + 1)),
+        macro=share_intervals(shares, n=np.ones_like(shares), strata=kept, level=level),
+        tokens_per_round=tokens,
+        tokens_per_position=tokens.mapped(lambda value: value / (depth + 1)),
     )
-
-
-def _bounded(share: Estimate, prompts: int) -> Estimate:
-    """The share with its interval kept inside [0, 1]; at 0 or 1 the prompts' agreement bounds it, not their spread.
-
-    When no prompt of n ever accepts, a spread of 0 says nothing: the limit is 1 - (alpha/2)^(1/n), as in method 2.3.
-    """
-    if share.point is None or share.interval is None:
-        return share
-    lo, hi, level = max(share.interval.lo, 0.0), min(share.interval.hi, 1.0), share.interval.level
-    unseen = 1 - ((1 - level) / 2) ** (1 / prompts)
-    if share.point == 0:
-        hi = unseen
-    elif share.point == 1:
-        lo = 1 - unseen
-    return replace(share, interval=Interval(lo, hi, level))

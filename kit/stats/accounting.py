@@ -54,6 +54,14 @@ class CostAccount:
     ceiling: Estimate
     tokens_per_position: Estimate
 
+    @property
+    def no_draft_can_win(self) -> bool | None:
+        """Whether even perfect acceptance loses here, by the whole interval of the ceiling; None when that is open."""
+        interval = self.ceiling.interval
+        if interval is None or interval.lo < 1 <= interval.hi:
+            return None
+        return interval.hi < 1
+
 
 @dataclass(frozen=True, slots=True)
 class SpeculationTax:
@@ -85,12 +93,12 @@ def cost(tok_per_round: float, *, K: int, B: int, X: TokensPerSecond, X0: Tokens
 def cost_account(tau: Estimate, *, K: int, batch: int, X: ArrayLike, X0: ArrayLike) -> CostAccount | None:
     """Cost with intervals: tau is tokens per round (over prompts), X and X0 (blocks,) are paired by block.
 
-    None when tau is missing: without acceptance there is nothing to account for.
+    None when tau or every pair of throughputs is missing: then there is nothing to account for.
     """
-    if tau.point is None:
-        return None
     over, under = np.asarray(X, float), np.asarray(X0, float)
     speedup = ratio_estimate(over, b=under)
+    if tau.point is None or speedup.point is None:
+        return None
     time_ratio = _times(speedup.mapped(lambda ratio: 1 / ratio), tau)
     ones = np.ones(len(over))
     return CostAccount(

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from kit.stats.arrays import FloatArray, IntArray, optional, quotient, same_length, tails
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate
-from kit.stats.intervals import Resampling, percentile_interval, ratio_interval, ratio_intervals, resampled_sums
+from kit.stats.intervals import Resampling, percentile_interval, ratio_interval, resampled_sums, share_intervals
 from kit.stats.rounds import Rounds
 
 __all__ = [
@@ -131,8 +131,8 @@ def adaptive_curve(
     draws = product_limit(drawn[:, 0], drawn[:, 1])
     points = optional(product_limit(at_risk, events))
     total = np.repeat(tallies[:, 0, :1], Kmax, axis=1).astype(float)
-    lower = ratio_intervals(tallies[:, 1].astype(float), n=total, strata=kept)
-    upper = ratio_intervals(tallies[:, 2].astype(float), n=total, strata=kept)
+    lower = share_intervals(tallies[:, 1].astype(float), n=total, strata=kept)
+    upper = share_intervals(tallies[:, 2].astype(float), n=total, strata=kept)
     return tuple(
         AdaptiveDepth(
             k=k + 1,
@@ -161,8 +161,8 @@ def untraced_curve(
     events, short = tails(hist)[:, 1:], (np.cumsum(hist * stopped, axis=1))[:, :-1]
     rounds = np.repeat(hist.sum(axis=1, keepdims=True), events.shape[1], axis=1).astype(float)
     idle = hist[:, :1] if 0 in candidates else np.zeros_like(hist[:, :1])
-    lower = ratio_intervals(events.astype(float), n=rounds, strata=strata, level=level)
-    upper = ratio_intervals((events + short).astype(float), n=rounds - idle, strata=strata, level=level)
+    lower = share_intervals(events.astype(float), n=rounds, strata=strata, level=level)
+    upper = share_intervals((events + short).astype(float), n=rounds - idle, strata=strata, level=level)
     unknown = Estimate.missing(NOT_TRACED, n=len(hist), method=KM_METHOD)
     return tuple(
         AdaptiveDepth(at + 1, None, int(count), unknown, low, high)

@@ -37,7 +37,9 @@ class OracleRequests:
     """Requests of the deepest static capture, in the batches (waves) they ran in.
 
     batch, prompt: (requests,) indices; first, second: histograms of either half of the rounds, (requests, K+1);
-    classes: composition class of each batch (batches,), by which folds are dealt and batches resampled.
+    classes: composition class of each batch (batches,), by which folds are dealt and batches resampled;
+    replayed: the same halves of each candidate depth's own capture, in the order of the depths, where shallow depths
+    are replayed instead of read off the deepest curve (method 3.6).
     """
 
     batch: IntArray
@@ -45,6 +47,7 @@ class OracleRequests:
     first: IntArray
     second: IntArray
     classes: IntArray | None = None
+    replayed: tuple[tuple[IntArray, IntArray], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,15 @@ def _tokens_per_round(h: IntArray, batch: IntArray, depths: IntArray) -> FloatAr
     return filled
 
 
+def _replayed_tokens(replayed: Sequence[tuple[IntArray, IntArray]], batch: IntArray, depths: IntArray) -> FloatArray:
+    """tau per half, request and depth, each depth from its own capture."""
+    columns = [
+        [_tokens_per_round(h, batch, np.array([K]))[:, 0] for K, h in zip(depths.tolist(), half, strict=True)]
+        for half in zip(*replayed, strict=True)
+    ]
+    return np.stack([np.stack(half, axis=1) for half in columns])
+
+
 def _batch_mean(values: FloatArray, batch: IntArray) -> FloatArray:
     size = np.bincount(batch)
     return np.stack([np.bincount(batch, column) / size for column in values.T], axis=1)
@@ -168,6 +180,7 @@ class _CrossFit:
     @classmethod
     def of(cls, requests: OracleRequests, depths: IntArray, cost: IterationCost) -> _CrossFit:
         batch, halves = requests.batch, (requests.first, requests.second)
+        replayed = requests.replayed
         size = np.bincount(batch)
         emitted = (requests.first + requests.second) @ np.arange(1, requests.first.shape[1] + 1)
         deepest = np.array([requests.first.shape[1] - 1])
@@ -175,7 +188,9 @@ class _CrossFit:
             batch=batch,
             depths=depths,
             scalar=np.stack([_batch_mean(_tokens_per_round(h, batch, deepest), batch)[:, 0] - 1 for h in halves]),
-            tau=np.stack([_tokens_per_round(h, batch, depths) for h in halves]),
+            tau=np.stack([_tokens_per_round(h, batch, depths) for h in halves])
+            if replayed is None
+            else _replayed_tokens(replayed, batch, depths),
             seconds=iteration_times(cost, n=size, Ks=depths).seconds / size[:, None],
             weight=np.bincount(batch, emitted).astype(float),
             cost=cost,

@@ -32,9 +32,11 @@ __all__ = [
     "spearman_brown",
     "split_half",
     "spread",
+    "spread_within",
 ]
 
 METHOD: Final = "stratified cluster bootstrap over prompts"
+BATCHES: Final = "one-way random effects within batches; bootstrap over batches"
 RELIABLE: Final = 0.8
 RELIABLE_LOWER: Final = 0.7
 
@@ -90,7 +92,8 @@ def icc1(groups: Sequence[ArrayLike]) -> Icc:
     moments = np.array([_moments(len(v), v.sum(), (v**2).sum()) for v in values if len(v)])
     if not len(moments):
         return Icc(icc=None, var_between=None, var_within=None, n0=None)
-    between, within, n0 = (float(part) for part in _components(moments.sum(axis=0)))
+    signed, within, n0 = (float(part) for part in _components(moments.sum(axis=0)))
+    between = float(np.maximum(signed, 0.0))
     if np.isnan(between):
         return Icc(icc=None, var_between=None, var_within=None, n0=None)
     total = between + within
@@ -107,8 +110,8 @@ def _components(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     n0 = quotient(n - quotient(n_square, n), groups - 1)
     ms_between = quotient(between - quotient(total**2, n), groups - 1)
     ms_within = quotient(square - between, n - groups)
-    # Rounds that agree by chance more than independence allows give a negative component; it is reported as 0.
-    return np.maximum(quotient(ms_between - ms_within, n0), 0.0), ms_within, n0
+    # Negative where rounds agree by chance more than independence allows; whoever reports it reports 0.
+    return quotient(ms_between - ms_within, n0), ms_within, n0
 
 
 def spread(hists: IntArray, *, resampling: Resampling, strata: ArrayLike | None = None) -> Spread:
@@ -119,15 +122,39 @@ def spread(hists: IntArray, *, resampling: Resampling, strata: ArrayLike | None 
     present = hists.any(axis=1)
     h = hists[present].astype(float)
     kept = None if strata is None else np.asarray(strata)[present]
-    j = np.arange(h.shape[1])
-    n, total, square = h.sum(axis=1), h @ j, h @ j**2
-    columns = np.stack([np.ones(len(h)), n, n**2, total, quotient(total**2, n), square], axis=1)
+    columns = _moment_columns(h)
     sums = np.vstack([columns.sum(axis=0), resampled_sums(columns, resampling=resampling, strata=kept)])
-    between, within, _ = _components(sums)
+    signed, within, _ = _components(sums)
+    between = np.maximum(signed, 0.0)
     return Spread(
         sd_between=_drawn(np.sqrt(between), len(h), "fewer than two requests with a repeated round"),
         icc=_drawn(quotient(between, between + within), len(h), "accepted drafts do not vary"),
     )
+
+
+def _moment_columns(h: FloatArray) -> FloatArray:
+    """What `_components` needs of each request, (requests, 6), from histograms without empty rows."""
+    j = np.arange(h.shape[1])
+    n, total, square = h.sum(axis=1), h @ j, h @ j**2
+    return np.stack([np.ones(len(h)), n, n**2, total, quotient(total**2, n), square], axis=1)
+
+
+def spread_within(hists: IntArray, *, batch: IntArray, resampling: Resampling) -> Estimate:
+    """Spread of accepted drafts between the requests of one batch (sd), averaged over batches as a variance.
+
+    hists (requests, K+1), batch (requests,) codes from 0; the interval resamples batches.
+    """
+    present = hists.any(axis=1)
+    columns, owner = _moment_columns(hists[present].astype(float)), batch[present]
+    sums: FloatArray = np.stack([np.bincount(owner, column) for column in columns.T], axis=1).astype(float)
+    signed = _components(sums)[0]
+    known = signed[~np.isnan(signed)]
+    pairs = np.stack([known, np.ones(len(known))], axis=1)
+    if not len(known):
+        return Estimate.missing("no batch has two requests with a repeated round", method=BATCHES)
+    drawn = np.vstack([pairs.sum(axis=0), resampled_sums(pairs, resampling=resampling)])
+    spreads = np.sqrt(np.maximum(drawn[:, 0] / drawn[:, 1], 0.0))
+    return Estimate(float(spreads[0]), percentile_interval(spreads[1:], level=0.95), len(known), BATCHES)
 
 
 def _drawn(values: FloatArray, n: int, reason: str) -> Estimate:

@@ -3,7 +3,8 @@
 Two routes (method 1.5). The linearised one treats p = sum x / sum n as a mean of residuals e_i = x_i - p n_i and
 uses a t quantile with prompts - strata degrees of freedom; it holds its level from 24 prompts on. The bootstrap
 resamples prompts inside strata. Every statistic it serves is a function of column sums, so a draw is a row of
-resampling weights times the matrix of per-prompt columns, and whatever belongs to one prompt moves together.
+resampling weights times the matrix of per-prompt columns, and whatever belongs to one prompt moves together. A share
+has its interval on the logit scale, which cannot leave [0, 1] however few the prompts (Newcombe 2001).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special, stats
 
 from kit.stats.arrays import FloatArray, IntArray, quotient, same_length
 from kit.stats.estimate import Estimate, Interval
@@ -32,12 +33,19 @@ __all__ = [
     "ratio_residuals",
     "ratio_se",
     "resampled_sums",
+    "share_interval",
+    "share_intervals",
     "stratum_codes",
 ]
 
 # Weights of one chunk of draws: 4M entries are 32 MB, whatever the number of prompts.
 CHUNK_ENTRIES: Final = 4_000_000
+# Above this a stratum's prompts are dealt into that many groups, which are resampled instead (random groups, Wolter
+# 2007): their spread estimates the same variance to 1 / sqrt(2 x 4000), 1.1 %, less than 2000 draws leave open.
+MOST_CLUSTERS: Final = 4_000
 LINEARISED: Final = "stratified cluster-linearised t over prompts"
+LOGIT: Final = "stratified cluster-linearised t over prompts, logit scale"
+UNANIMOUS: Final = "no prompt of n differs: 1 - (alpha/2)^(1/n)"
 BOOTSTRAP: Final = "stratified cluster bootstrap over prompts"
 
 
@@ -148,6 +156,38 @@ def _t_estimate(point: float, se: float, *, clusters: int, freedom: int, level: 
     return Estimate(point, Interval(point - half, point + half, level), clusters, LINEARISED)
 
 
+def share_interval(x: ArrayLike, *, n: ArrayLike, strata: ArrayLike | None = None, level: float = 0.95) -> Estimate:
+    """Share of per-prompt counts x among n, 0 <= x <= n, both (prompts,)."""
+    over, under = (np.asarray(counts, float)[:, None] for counts in (x, n))
+    return share_intervals(over, n=under, strata=strata, level=level)[0]
+
+
+def share_intervals(
+    x: FloatArray, *, n: FloatArray, strata: ArrayLike | None = None, level: float = 0.95
+) -> tuple[Estimate, ...]:
+    """One share per column of counts x among n, 0 <= x <= n, both (prompts, m); intervals stay inside [0, 1]."""
+    linear = ratio_intervals(x, n=n, strata=strata, level=level)
+    at_risk = (n > 0).sum(axis=0).tolist()
+    return tuple(_on_logit_scale(share, prompts) for share, prompts in zip(linear, at_risk, strict=True))
+
+
+def _on_logit_scale(share: Estimate, prompts: int) -> Estimate:
+    """The same half-width, carried to the log odds by the delta method.
+
+    At 0 or 1 the spread is 0 and says nothing: the prompts' agreement bounds the share, as in method 2.3.
+    """
+    if share.point is None or share.interval is None:
+        return share
+    p, level = share.point, share.interval.level
+    if p <= 0.0 or p >= 1.0:
+        unseen = 1 - ((1 - level) / 2) ** (1 / prompts)
+        interval = Interval(0.0, unseen, level) if p <= 0.0 else Interval(1 - unseen, 1.0, level)
+        return Estimate(p, interval, share.n, UNANIMOUS)
+    half = (share.interval.hi - share.interval.lo) / 2 / (p * (1 - p))
+    lo, hi = special.expit(special.logit(p) + np.array([-half, half])).tolist()
+    return Estimate(p, Interval(min(lo, p), max(hi, p), level), share.n, LOGIT)
+
+
 def mean_interval(values: ArrayLike, *, strata: ArrayLike | None = None, level: float = 0.95) -> Estimate:
     """Mean over clusters with equal weight, e.g. of per-request rates (the macro average)."""
     data = np.asarray(values, float)
@@ -166,8 +206,17 @@ def resampled_sums(columns: ArrayLike, *, resampling: Resampling, strata: ArrayL
     rng = np.random.default_rng(resampling.seed)
     sums = np.zeros((resampling.draws, data.shape[1]))
     for code in np.unique(codes):
-        _add_draws(sums, data[codes == code], rng)
+        _add_draws(sums, _groups(data[codes == code], rng), rng)
     return sums
+
+
+def _groups(rows: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Rows of one stratum as they are, or dealt at random into groups of equal size and added up."""
+    if len(rows) <= MOST_CLUSTERS:
+        return rows
+    group = np.arange(len(rows))[rng.permutation(len(rows))] % MOST_CLUSTERS
+    summed: FloatArray = np.stack([np.bincount(group, column) for column in rows.T], axis=1)
+    return summed
 
 
 def _add_draws(sums: FloatArray, rows: FloatArray, rng: np.random.Generator) -> None:

@@ -24,6 +24,7 @@ from kit.stats.speedup import MIN_BLOCKS, log_mean
 from kit.units import TokensPerSecond
 
 __all__ = [
+    "PeakRatio",
     "Saturation",
     "TwoPointSaturation",
     "UslFit",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 MIN_LEVELS: Final = 6
+FIT: Final = "USL fit"
 SATURATED_SHARE: Final = 0.95
 BEYOND_SWEEP: Final = 1.05
 # Below these the terms bend nothing at any concurrency a server can hold; the optimiser stops just short of its bound.
@@ -91,6 +93,15 @@ class Saturation:
     c_sat_point: float | None
     knee: Estimate
     saturated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PeakRatio:
+    """Ratio of fitted maxima arm / baseline, and both maxima per block (tokens per second), empty without a fit."""
+
+    ratio: Estimate
+    arm: tuple[TokensPerSecond, ...] = ()
+    baseline: tuple[TokensPerSecond, ...] = ()
 
 
 def usl(C: float, *, lam: float, sigma: float, kappa: float) -> float:
@@ -193,7 +204,7 @@ def saturation(C: Sequence[float], *, X: ArrayLike) -> Saturation:
 
 
 def _unfitted(reason: str, blocks: int) -> Saturation:
-    missing = Estimate.missing(reason, n=blocks, method="USL fit")
+    missing = Estimate.missing(reason, n=blocks, method=FIT)
     return Saturation(None, missing, None, None, missing, saturated=False)
 
 
@@ -226,16 +237,20 @@ def _first(levels: FloatArray, reached: BoolArray) -> float | None:
     return float(levels[reached].min()) if reached.any() else None
 
 
-def peak_ratio(C: Sequence[float], *, arm: ArrayLike, baseline: ArrayLike) -> Estimate:
-    """Ratio of fitted maxima arm / baseline, paired by block; both (blocks, levels)."""
-    levels = np.asarray(C, float)
+def peak_ratio(C: Sequence[float], *, arm: ArrayLike, baseline: ArrayLike) -> PeakRatio:
+    """Ratio of fitted maxima arm / baseline, paired by block; both (blocks, levels), blocks with a NaN left out."""
+    levels, over, under = np.asarray(C, float), *(np.atleast_2d(np.asarray(X, float)) for X in (arm, baseline))
     if len(levels) < MIN_LEVELS:
-        return Estimate.missing(f"{len(levels)} levels; a saturation fit needs {MIN_LEVELS}", method="USL fit")
-    over, under = (_block_peaks(levels, np.atleast_2d(np.asarray(X, float))) for X in (arm, baseline))
-    if not len(over) or not len(under):
-        return Estimate.missing("an arm has no maximum in sight", method="USL fit")
+        return PeakRatio(Estimate.missing(f"{len(levels)} levels; a saturation fit needs {MIN_LEVELS}", method=FIT))
     same_length(arm=over, baseline=under)
-    return log_mean(over - under).mapped(math.exp)
+    whole = ~np.isnan(over + under).any(axis=1)
+    if not whole.any():
+        return PeakRatio(Estimate.missing("no block has a valid cell of both at every level", method=FIT))
+    tops, bottoms = (_block_peaks(levels, X[whole]) for X in (over, under))
+    if not len(tops) or not len(bottoms):
+        return PeakRatio(Estimate.missing("an arm has no maximum in sight", n=int(whole.sum()), method=FIT))
+    ratio = log_mean(tops - bottoms).mapped(math.exp)
+    return PeakRatio(ratio, tuple(np.exp(tops).tolist()), tuple(np.exp(bottoms).tolist()))
 
 
 def _block_peaks(levels: FloatArray, observed: FloatArray) -> FloatArray:

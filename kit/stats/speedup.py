@@ -29,6 +29,7 @@ __all__ = [
     "level_tests",
     "log_ratio_ci",
     "ratio_estimate",
+    "relative_se",
     "speed_words",
 ]
 
@@ -119,6 +120,14 @@ def log_mean(d: FloatArray, *, level: float = 0.95) -> Estimate:
         return Estimate.bare(mean, n=len(d), method=METHOD, reason=reason)
     half = _half_width(d, level)
     return Estimate(mean, Interval(mean - half, mean + half, level), len(d), METHOD)
+
+
+def relative_se(estimate: Estimate) -> float | None:
+    """Standard error of the log behind a t interval over n blocks; None where there is no interval."""
+    if estimate.interval is None or estimate.n < MIN_BLOCKS:
+        return None
+    half = math.log(estimate.interval.hi / estimate.interval.lo) / 2
+    return half / float(stats.t.ppf((1 + estimate.interval.level) / 2, estimate.n - 1))
 
 
 def _log_ratio(over: FloatArray, under: FloatArray) -> FloatArray:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from kit.checks import CellJudgement, CellState
 from kit.records import Origin
-from kit.stats import SweepWord
-from kit.verdict.results import ArmVerdict, LosslessnessSection, LosslessWord
+from kit.stats import LosslessWord, SweepWord
+from kit.verdict.results import ArmVerdict, LosslessnessSection
 
 __all__ = ["answer"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from kit.analysis import Analysis, Speed
+from kit.analysis import Analysis, Oracle, Speed
 from kit.checks import Evidence, registered_in_time
 from kit.records import LaunchStatus, Origin
 from kit.spec import KIT_MODEL, AdaptiveArm, Eagle3Arm, Spec
@@ -87,7 +87,9 @@ def _limits(spec: Spec, origin: Origin) -> Iterator[str]:
         yield "For a tree, S_k is the share of rounds that reached depth k; it cannot be held against a chain's."
 
 
-def not_measured(evidence: Evidence, speed: Speed, outputs: LosslessnessSection) -> tuple[NotMeasured, ...]:
+def not_measured(
+    evidence: Evidence, speed: Speed, outputs: LosslessnessSection, *, oracles: Sequence[Oracle]
+) -> tuple[NotMeasured, ...]:
     """What a reader may look for in vain, each with its reason."""
     return tuple(
         (
@@ -95,6 +97,7 @@ def not_measured(evidence: Evidence, speed: Speed, outputs: LosslessnessSection)
             *_of_arms(evidence),
             *_of_speed(evidence.spec, speed),
             *_of_gates(evidence.analysis),
+            *_of_oracles(oracles),
             *_of_trace(evidence),
             *_of_outputs(outputs),
         )
@@ -132,12 +135,9 @@ def _of_cells(analysis: Analysis) -> Iterator[NotMeasured]:
 
 
 def _of_speed(spec: Spec, speed: Speed) -> Iterator[NotMeasured]:
-    for crossing in speed.crossovers:
-        if crossing.concurrency.point is None:
-            yield NotMeasured(f"crossover of {crossing.arm}", crossing.concurrency.reason or "")
-    for one in speed.saturation:
-        if one.saturation.fit is None:
-            yield NotMeasured(f"saturation of {one.arm}", one.saturation.x_max.reason or "")
+    yield from _grouped("crossover", [(one.arm, one.concurrency) for one in speed.crossovers])
+    yield from _grouped("saturation", [(one.arm, one.saturation.x_max) for one in speed.saturation])
+    yield from _grouped("ratio at saturation", [(one.arm, one.peaks.ratio) for one in speed.peaks])
     if not speed.aa_speed:
         reason = "the control launches gave no cell" if spec.design.aa_speed else "design.aa_speed is off"
         yield NotMeasured("noise floor of speed (aa_speed)", reason)
@@ -146,13 +146,28 @@ def _of_speed(spec: Spec, speed: Speed) -> Iterator[NotMeasured]:
         yield NotMeasured("drift over the run", reason)
 
 
+def _grouped(what: str, arms: Sequence[tuple[str, Estimate]]) -> Iterator[NotMeasured]:
+    """Missing estimates of several arms, those with one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for arm, estimate in arms:
+        if estimate.point is None:
+            by_reason.setdefault(estimate.reason or "", []).append(arm)
+    for reason, names in by_reason.items():
+        yield NotMeasured(f"{what} of {', '.join(names)}", reason)
+
+
 def _of_gates(analysis: Analysis) -> Iterator[NotMeasured]:
     gates = analysis.gates
     if not gates.v1.cells:
         yield NotMeasured("gate v1", gates.v1.reason or "")
     if not gates.v2.cells:
         yield NotMeasured("gate v2", gates.v2.reason or "")
-    yield NotMeasured("oracle of the best draft length", f"curve oracle: {gates.reading.curve_oracle.value}")
+
+
+def _of_oracles(oracles: Sequence[Oracle]) -> Iterator[NotMeasured]:
+    for oracle in oracles:
+        if oracle.reason:
+            yield NotMeasured(f"{oracle.kind.value} oracle of the best draft length", oracle.reason)
 
 
 def _of_trace(evidence: Evidence) -> Iterator[NotMeasured]:
@@ -164,7 +179,10 @@ def _of_trace(evidence: Evidence) -> Iterator[NotMeasured]:
 
 def _of_outputs(outputs: LosslessnessSection) -> Iterator[NotMeasured]:
     if any(row.unresolved for row in outputs.rows):
+        open_rows = [row for row in outputs.rows if row.unresolved]
         reason = "nobody recorded the two best log-probabilities where outputs part"
+        if any(row.hard > row.violations for row in open_rows):
+            reason = "the baseline's server was not asked again by prefill where a difference looks too large for a tie"
         yield NotMeasured("ties told from violations", reason)
     if outputs.rows and not outputs.aa_tokens:
         yield NotMeasured("the baseline's divergence from itself (aa_tokens)", "it ran at one concurrency only")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.analysis import analyse, compare_speed
+from kit.analysis import Study, account_costs, compare_speed
 from kit.checks import CellState, cell_states, check_run, evidence_of
 from kit.records import RunFacts
 from kit.verdict.answer import answer
@@ -18,13 +18,16 @@ __all__ = ["judge"]
 
 def judge(facts: RunFacts) -> Verdict:
     """The verdict on a run, by the rules that its spec fixed; the same facts always give the same verdict."""
-    analysis = analyse(facts)
+    study = Study.of(facts)
+    analysis = study.analysis()
     evidence = evidence_of(facts, analysis)
     doubts = check_run(facts, analysis)
     states = cell_states(analysis.cells, doubts)
     valid = frozenset(state.cell for state in states if state.state is CellState.VALID)
     spec = evidence.spec
     speed = compare_speed(spec, analysis.cells, valid=valid)
+    costs = account_costs(spec, analysis.cells, analysis.acceptance, valid=valid)
+    oracles = study.oracles(analysis.gates, costs)
     words = speed_section(facts, spec, cells=analysis.cells, speed=speed, states=states)
     outputs = losslessness_section(spec, analysis.losslessness)
     return Verdict(
@@ -37,8 +40,12 @@ def judge(facts: RunFacts) -> Verdict:
         gate=gate_section(analysis.gates),
         losslessness=outputs,
         saturation=speed.saturation,
+        peaks=speed.peaks,
+        costs=costs,
         acceptance=analysis.acceptance,
         adaptive=analysis.adaptive,
+        oracles=oracles,
+        heterogeneity=analysis.heterogeneity,
         depth_paces=analysis.depth_paces,
         doubts=DoubtsSection(
             cells=states,
@@ -50,5 +57,5 @@ def judge(facts: RunFacts) -> Verdict:
         ),
         what_ran=what_ran(facts, spec, analysis),
         limits=limits(spec, facts.header.origin),
-        not_measured=not_measured(evidence, speed, outputs),
+        not_measured=not_measured(evidence, speed, outputs, oracles=oracles),
     )

@@ -15,15 +15,20 @@ from kit.analysis import (
     ArmSaturation,
     ArmSummary,
     CellResult,
+    ClassComparison,
     Comparison,
+    Costs,
     CrossoverResult,
     DepthPace,
     FlagDifference,
     Gates,
+    Heterogeneity,
     Identities,
     IterationTime,
     LevelResult,
     Losslessness,
+    Oracle,
+    PeakComparison,
     Reconciliation,
     TraceCost,
     TraceHealth,
@@ -31,7 +36,7 @@ from kit.analysis import (
 from kit.checks import CellJudgement, Doubt
 from kit.records import LaunchStatus, Origin, Resumption, Role
 from kit.sglang import TracePlugin
-from kit.stats import SpeedWord, SweepWord
+from kit.stats import LosslessWord, SpeedWord, SweepWord
 from kit.units import Seconds, TokensPerSecond
 
 __all__ = [
@@ -43,7 +48,6 @@ __all__ = [
     "Heading",
     "LaunchRow",
     "LosslessRow",
-    "LosslessWord",
     "LosslessnessSection",
     "Named",
     "NotMeasured",
@@ -54,8 +58,8 @@ __all__ = [
     "WhatRan",
 ]
 
-VERDICT_VERSION = 1
-"""Version of this tree as JSON. History: 1 = first form."""
+VERDICT_VERSION = 2
+"""Version of this tree as JSON. History: 1 = first form; 2 = cost, oracles, heterogeneity, classes, peaks, ties."""
 
 
 class Heading(StrEnum):
@@ -69,15 +73,6 @@ class Heading(StrEnum):
     NOT_PINNED = "NOT PINNED"
     NOT_PRE_REGISTERED = "NOT PRE-REGISTERED"
     GATE_FAILED = "GATE FAILED"
-
-
-class LosslessWord(StrEnum):
-    """Outputs of an arm against its baseline (method 4.4)."""
-
-    LOSSLESS = "LOSSLESS"
-    BENIGN_DIVERGENCE = "BENIGN_DIVERGENCE"
-    UNRESOLVED = "UNRESOLVED"
-    VIOLATED = "VIOLATED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +135,7 @@ class SpeedSection:
     candidate: str | None
     arms: tuple[ArmVerdict, ...]
     comparisons: tuple[ComparisonVerdict, ...]
+    classes: tuple[ClassComparison, ...]
     crossovers: tuple[CrossoverVerdict, ...]
     levels: tuple[LevelResult, ...]
     cells: tuple[CellResult, ...]
@@ -161,8 +157,10 @@ class LosslessRow:
     """Outputs of one arm at one concurrency, held against the baseline's disagreement with itself.
 
     `control` is the comparison of the baseline with itself that served, None when there is none; `p_excess` is the
-    one-sided Fisher p of diverging more often than it. `unresolved` divergences lack a margin; `hard_upper` bounds the
-    share of hard ones, one-sided 95 %.
+    one-sided Fisher p of diverging more often than it. `tau` is the widest margin of a tie. `hard` divergences are no
+    tie; of these `violations` were asked again by prefill and stayed. `unresolved` ones lack a margin or that second
+    look; `hard_upper` bounds the share of hard ones, one-sided 95 %. `past_the_end` counts prompts whose text is equal
+    up to the reference's own end; they are in none of the other counts.
     """
 
     outputs: Losslessness
@@ -170,9 +168,12 @@ class LosslessRow:
     reason: str
     control: Losslessness | None
     p_excess: float | None
+    tau: float
     hard: int
+    violations: int
     unresolved: int
     hard_upper: float | None
+    past_the_end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +276,12 @@ class Verdict:
     gate: GateSection
     losslessness: LosslessnessSection
     saturation: tuple[ArmSaturation, ...]
+    peaks: tuple[PeakComparison, ...]
+    costs: Costs
     acceptance: tuple[Acceptance, ...]
     adaptive: tuple[AdaptiveUse, ...]
+    oracles: tuple[Oracle, ...]
+    heterogeneity: Heterogeneity
     depth_paces: tuple[DepthPace, ...]
     doubts: DoubtsSection
     what_ran: WhatRan

@@ -33,6 +33,7 @@ def speed_section(
             _arm(sweep, crossing, silent) for sweep, crossing in zip(speed.sweeps, speed.crossovers, strict=True)
         ),
         comparisons=tuple(_comparisons(spec, speed.comparisons, cells, states, silent=silent)),
+        classes=speed.classes,
         crossovers=tuple(_crossover(result, facts) for result in speed.crossovers),
         levels=speed.levels,
         cells=tuple(cells),

@@ -47,6 +47,26 @@ def test_a_shorter_output_diverges_at_its_end_and_has_another_length() -> None:
     assert divergence.index == divergence.other_tokens == divergence.reference_tokens - 4
 
 
+def test_a_recorded_margin_is_read_where_outputs_part() -> None:
+    def recorded(request: RequestRecord) -> RequestRecord:
+        top = [[[-0.2, int(token), None], [-0.7, -1, None]] for token in request.output_ids]
+        return replace(request, meta_info={"output_top_logprobs": top})
+
+    facts = edit_requests(edit_requests(shared_run(), flip, arm="eagle3_k3", first=1), recorded, arm="baseline")
+    (divergence,) = (d for one in compared(facts, "eagle3_k3") for d in one.divergences)
+    assert divergence.margin == pytest.approx(0.5) and divergence.rank == 2
+
+
+def test_an_output_that_goes_on_past_the_end_of_the_reference_is_told_from_a_different_one() -> None:
+    def stopped(request: RequestRecord) -> RequestRecord:
+        return replace(request, output_ids=request.output_ids[:-4], finish_reason="stop")
+
+    ended = edit_requests(shared_run(), stopped, arm="baseline")
+    assert all(d.past_the_end for one in compared(ended, "eagle3_k3") for d in one.divergences)
+    flipped = compared(edit_requests(ended, flip, arm="eagle3_k3"), "eagle3_k3")
+    assert not any(d.past_the_end for one in flipped for d in one.divergences)
+
+
 def test_the_bound_is_the_one_for_nothing_seen() -> None:
     for one in compared(shared_run(), "eagle3_k1"):
         assert one.diverged_upper == pytest.approx(1 - 0.05 ** (1 / one.prompts))

@@ -13,7 +13,8 @@ from kit.diagnosis import Cause, diagnose, diagnose_requests
 from kit.load import Exchange, Prompt, to_record
 from kit.records import Outcome, RequestRecord
 from kit.sglang import generate_payload
-from kit.verdict import LosslessWord, judge
+from kit.stats import LosslessWord
+from kit.verdict import judge
 from tests.builders import build_run, build_spec, edit_requests
 from tests.field.inputs import refusal, rows
 

@@ -12,8 +12,12 @@ from kit.analysis import (
     BlockRatio,
     CellResult,
     ClassAcceptance,
+    ClassComparison,
     Comparison,
+    CostRow,
+    Costs,
     CrossoverResult,
+    CurveOwnership,
     DepthPace,
     DepthShare,
     DepthSource,
@@ -24,15 +28,25 @@ from kit.analysis import (
     GateMovement,
     GateResidual,
     Gates,
+    Heterogeneity,
     Identities,
     IdentityFailure,
+    IterationModel,
     IterationTime,
     LevelResult,
     Losslessness,
+    ModelCell,
+    Oracle,
+    OracleKind,
+    OracleLevel,
     OutcomeCount,
     Pairing,
+    PeakComparison,
     ReasonCount,
     Reconciliation,
+    RequestSpread,
+    TaxRow,
+    ThroughputBasis,
     TraceCost,
     TraceHealth,
 )
@@ -45,6 +59,7 @@ from kit.stats import (
     AlignmentGate,
     Convention,
     ConversionResidual,
+    CostAccount,
     CrossoverKind,
     CurveCell,
     CurveGate,
@@ -55,9 +70,15 @@ from kit.stats import (
     GateSentence,
     GateWord,
     Interval,
+    LosslessWord,
     Movement,
+    OracleGaps,
+    Ownership,
+    PeakRatio,
     Saturation,
+    SpeculationTax,
     SpeedWord,
+    Spread,
     SweepWord,
     UslFit,
 )
@@ -71,7 +92,6 @@ from kit.verdict import (
     LaunchRow,
     LosslessnessSection,
     LosslessRow,
-    LosslessWord,
     Named,
     NotMeasured,
     SpeedSection,
@@ -171,6 +191,11 @@ SPEED = SpeedSection(
         judged("adaptive", 1, 1.221, SpeedWord.FASTER),
         judged("adaptive", 8, 1.052, SpeedWord.INCONCLUSIVE),
         judged("adaptive", 32, 0.774, SpeedWord.SLOWER),
+    ),
+    classes=tuple(
+        ClassComparison("eagle3_k3", "baseline", c, kind, around(ratio, 0.05))
+        for kind, ratios in (("code", (1.41, 1.22, 0.81)), ("prose", (1.12, 0.95, 0.62)))
+        for c, ratio in zip(LEVELS, ratios, strict=True)
     ),
     crossovers=(
         CrossoverVerdict(
@@ -293,9 +318,12 @@ def lossless_row(arm: str, *, equal: int, word: LosslessWord, reason: str) -> Lo
         reason=reason,
         control=CONTROL,
         p_excess=0.5,
+        tau=0.01,
         hard=0,
+        violations=0,
         unresolved=96 - equal,
         hard_upper=0.0307,
+        past_the_end=0,
     )
 
 
@@ -315,6 +343,80 @@ SATURATION = (
         "adaptive",
         Saturation(None, Estimate.missing("3 levels; the fit needs 6"), None, None, Estimate.missing("no fit"), False),
     ),
+)
+
+
+PEAKS = (
+    PeakComparison(
+        "eagle3_k3", "baseline", PeakRatio(around(0.487, 0.02), (760.0, 771.0, 779.0), (1570.0, 1580.0, 1590.0))
+    ),
+    PeakComparison("adaptive", "baseline", PeakRatio(Estimate.missing("3 levels; a saturation fit needs 6"))),
+)
+
+
+def _account(batch: int, ratio: float) -> CostAccount:
+    tau = 1.806
+    return CostAccount(
+        K=3,
+        batch=batch,
+        iter_ms=around(15.3 * ratio, 0.6),
+        iter_ms_0=around(15.3, 0.3),
+        time_ratio=around(ratio, 0.05),
+        speedup=around(tau / ratio, 0.05),
+        break_even_accepted=around(ratio - 1, 0.05),
+        accepted=around(tau - 1, 0.02, n=96),
+        ceiling=around(4 / ratio, 0.1),
+        tokens_per_position=around(tau / 4, 0.01, n=96),
+    )
+
+
+COSTS = Costs(
+    basis=ThroughputBasis.WINDOW,
+    rows=(
+        CostRow("eagle3_k3", 1, _account(1, 1.42), None),
+        CostRow("eagle3_k3", 32, _account(32, 4.42), None),
+        CostRow("adaptive", 32, None, "K changes from iteration to iteration, so no iteration has a K to account for"),
+    ),
+    taxes=(TaxRow(32, (1, 3, 5, 7), SpeculationTax(53.6, 7.18, 23.1, 1.7)),),
+    model=IterationModel(
+        (9e-3, 1e-4, 2e-4, 2e-3, 1e-4), tuple(ModelCell(c, k, 0.01) for c in (1, 32) for k in (0, 1, 3)), 0.031, True
+    ),
+    model_reason=None,
+)
+ORACLES = (
+    Oracle(OracleKind.CURVE, Disclosure.WITHHELD, (1, 3), (), "the first gate must pass"),
+    Oracle(
+        OracleKind.REPLAY,
+        Disclosure.SECONDARY,
+        (1, 3),
+        (
+            OracleLevel(
+                8, OracleGaps(around(0.011, 0.006, n=48), around(0.002, 0.003), around(0.03, 0.01), 48, 0), None
+            ),
+            OracleLevel(32, None, "12 batches; two folds of 8 need 16"),
+        ),
+        None,
+    ),
+)
+HETEROGENEITY = Heterogeneity(
+    spreads=(
+        RequestSpread(
+            arm="eagle3_k3",
+            concurrency=8,
+            depth=3,
+            prompts=96,
+            spread=Spread(around(0.51, 0.06, n=96), around(0.15, 0.03, n=96)),
+            within_wave=around(0.49, 0.07, n=12),
+            class_ratio=around(1.8, 0.2, n=96),
+            easiest="code",
+            hardest="prose",
+            split_half=around(0.82, 0.06, n=96),
+        ),
+    ),
+    ownerships=(
+        CurveOwnership(8, 1, 3, 96, Ownership(*(around(r, 0.05, n=96) for r in (0.84, 0.82, 0.85, 0.99, 0.71)))),
+    ),
+    ownership_reason=None,
 )
 
 
@@ -454,7 +556,7 @@ WHAT_RAN = WhatRan(
     ),
 )
 VERDICT = Verdict(
-    version=1,
+    version=2,
     title="Does EAGLE3 pay on the simulator?",
     question="Is EAGLE3 with K = 3 or adaptive K faster than no speculation between 1 and 32 requests at once?",
     answer="Use eagle3_k3 below about 11 requests at once; beyond that no speculation is faster.",
@@ -463,8 +565,12 @@ VERDICT = Verdict(
     gate=GATE,
     losslessness=LOSSLESSNESS,
     saturation=SATURATION,
+    peaks=PEAKS,
+    costs=COSTS,
     acceptance=ACCEPTANCE,
     adaptive=ADAPTIVE,
+    oracles=ORACLES,
+    heterogeneity=HETEROGENEITY,
     depth_paces=(
         DepthPace("adaptive", 2, DepthSource.TRACE, 12, 3, 0.41, (DepthTime(1, 0.25), DepthTime(3, 0.75))),
         DepthPace("adaptive", 5, DepthSource.LOG, 1, 0, None, (DepthTime(3, 1.0),)),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from markdown_it import MarkdownIt
 
+from kit.analysis import Costs, Heterogeneity, ThroughputBasis
 from kit.report import Extras, render
 from kit.verdict import DoubtsSection, Heading, Verdict
 from tests.report.golden import golden
@@ -20,7 +21,10 @@ SECTIONS = [
     "Gate",
     "Losslessness",
     "Saturation",
+    "Cost",
     "Acceptance",
+    "Oracle",
+    "Requests",
     "Doubts",
     "What ran",
     "Limits",
@@ -36,7 +40,7 @@ NAMES = frozenset({"arm", "name", "baseline", "metric", "arms", "created_utc"})
 
 def empty(verdict: Verdict) -> Verdict:
     """The verdict of a run that measured nothing."""
-    speed = replace(verdict.speed, arms=(), comparisons=(), crossovers=(), levels=(), cells=(), truth=())
+    speed = replace(verdict.speed, arms=(), comparisons=(), crossovers=(), levels=(), cells=(), truth=(), classes=())
     gates = replace(verdict.gate.gates, movements=(), residuals=(), naive_passes=None, prompts_needed=None)
     v1 = replace(gates.v1, cells=(), worst=None, functional=(), reason="fewer than two depths")
     v2 = replace(gates.v2, cells=(), control=(), control_word=None, reason="no trace")
@@ -50,7 +54,11 @@ def empty(verdict: Verdict) -> Verdict:
         gate=replace(verdict.gate, gates=replace(gates, v1=v1, v2=v2)),
         losslessness=replace(verdict.losslessness, rows=(), aa_tokens=()),
         saturation=(),
+        peaks=(),
+        costs=Costs(ThroughputBasis.FULL_RUN, (), (), None, "no fixed chain has an account"),
         acceptance=(),
+        oracles=(),
+        heterogeneity=Heterogeneity((), (), "no trace"),
         adaptive=(),
         depth_paces=(),
         doubts=DoubtsSection((), (), (), (), (), ()),

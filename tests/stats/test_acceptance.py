@@ -26,6 +26,7 @@ from kit.stats import (
     ratio_bootstrap,
     ratio_interval,
     ratio_se,
+    share_interval,
     survival,
     survival_curve,
 )
@@ -105,7 +106,7 @@ def test_shares_stay_between_0_and_1_and_agreement_is_not_certainty() -> None:
     assert perfect is not None and perfect.hi == 1.0
     assert perfect.lo == pytest.approx(0.025 ** (1 / 24))
     rare = survival_curve(np.array([[40, 0, 0]] * 5 + [[30, 0, 1]])).survival[1].interval
-    assert rare is not None and rare.lo == 0.0
+    assert rare is not None and 0.0 < rare.lo < 1 / 216 < rare.hi
 
 
 def test_linearised_and_bootstrap_errors_agree_within_ten_percent() -> None:
@@ -155,3 +156,26 @@ def test_the_macro_mean_weighs_requests_alike() -> None:
     estimate = mean_interval([0.0, 1.0, 0.5, 0.5])
     assert estimate.point == 0.5 and estimate.n == 4
     assert estimate.interval is not None and estimate.interval.contains(0.5)
+
+
+@given(
+    counts=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40)), min_size=2, max_size=6),
+    level=st.sampled_from([0.8, 0.95, 0.99]),
+)
+def test_the_interval_of_a_share_holds_the_share_and_stays_between_0_and_1(
+    counts: list[tuple[int, int]], level: float
+) -> None:
+    kept = [min(x, n) for x, n in counts]
+    share = share_interval(kept, n=[n for _, n in counts], level=level)
+    assert share.point is not None and share.interval is not None
+    assert 0.0 <= share.interval.lo <= share.point <= share.interval.hi <= 1.0
+
+
+def test_random_groups_of_many_prompts_give_the_spread_of_the_prompts_themselves() -> None:
+    rng = np.random.default_rng(8)
+    rounds = rng.integers(10, 30, 20_000)
+    kept = rng.binomial(rounds, rng.beta(2, 3, 20_000))
+    exact = ratio_se(kept, n=rounds)["se"]
+    drawn = ratio_bootstrap(kept, n=rounds, resampling=Resampling(seed=3)).interval
+    assert exact is not None and drawn is not None
+    assert (drawn.hi - drawn.lo) / (2 * 1.96) == pytest.approx(exact, rel=0.1)

@@ -83,7 +83,7 @@ def test_the_order_of_requests_changes_no_gap() -> None:
     straight = requests_of(runs)
     order = np.random.default_rng(5).permutation(64)
     shuffled = OracleRequests(
-        *(part[order] for part in (straight.batch, straight.prompt, straight.first, straight.second))
+        straight.batch[order], straight.prompt[order], straight.first[order], straight.second[order]
     )
     a, b = (oracle_gaps(r, Ks=KS, cost=measured_cost(), resampling=DRAWS) for r in (straight, shuffled))
     assert a.curve_over_scalar.point == pytest.approx(b.curve_over_scalar.point)

@@ -204,12 +204,14 @@ def test_saturation_of_study_b_has_the_published_knee_and_half_the_plateau() -> 
     assert base.x_max.interval is not None and base.x_max.interval.contains(773)
     assert eagle.c_sat_point in (64, 128) and base.c_sat_point in (128, 250)
     assert eagle.c_sat in (128, 250) and eagle.saturated
-    ratio = peak_ratio(
+    peaks = peak_ratio(
         LEVELS,
         arm=blocks_of(study_b("eagle3"), blocks=5, seed=12),
         baseline=blocks_of(study_b("baseline"), blocks=5, seed=11),
     )
-    assert ratio.interval is not None and ratio.interval.contains(354 / 773)
+    assert peaks.ratio.interval is not None and peaks.ratio.interval.contains(354 / 773)
+    assert len(peaks.arm) == len(peaks.baseline) == 5
+    assert "levels" in (peak_ratio([1, 8], arm=[[1.0, 2.0]], baseline=[[1.0, 2.0]]).ratio.reason or "")
 
 
 def test_a_sweep_that_stops_early_is_not_saturated() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from kit.checks import CellState, Code
 from kit.records import LaunchStatus, Origin, RequestRecord, RunFacts
-from kit.stats import SpeedWord, SweepWord
-from kit.verdict import Heading, LosslessWord, Named, Verdict, judge
+from kit.stats import LosslessWord, SpeedWord, SweepWord
+from kit.verdict import Heading, Named, Verdict, judge
 from tests.builders import COMMIT, build_run, build_spec, edit_launches, edit_requests, shared_run
 from tests.captures import CPU, H200, facts_of
 

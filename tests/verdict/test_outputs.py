@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from kit.analysis import Divergence, Losslessness, Pairing
-from kit.verdict import LosslessRow, LosslessWord
+from kit.stats import LosslessWord
+from kit.verdict import LosslessRow
 from kit.verdict.outputs import losslessness_section
 from tests.builders import build_spec
 
 
-def divergence(margin: float | None = None, rank: int | None = None) -> Divergence:
-    return Divergence("p00000", "chat", 5, 20, 20, margin, rank)
+def divergence(margin: float | None = None, rank: int | None = None, *, past_the_end: bool = False) -> Divergence:
+    return Divergence("p00000", "chat", 5, 20, 20, margin, rank, past_the_end=past_the_end)
 
 
 def compared(*divergences: Divergence, prompts: int = 100, level: int = 8) -> Losslessness:
@@ -53,9 +54,8 @@ def judged(*outputs: Losslessness, temperature: float = 0.0) -> LosslessRow:
         ([divergence(0.005, 2)] * 3, [control(9)], LosslessWord.BENIGN_DIVERGENCE),
         ([divergence(0.005, 2)] * 3, [], LosslessWord.UNRESOLVED),  # no control
         ([divergence(0.005, 2)] * 60, [control(1)], LosslessWord.UNRESOLVED),  # in excess of the control
-        ([divergence(0.5, 2)], [control(9)], LosslessWord.VIOLATED),  # no tie
-        ([divergence(0.005, 3)], [control(9)], LosslessWord.VIOLATED),  # not the runner-up
-        ([divergence(0.5, 2), divergence()], [control(9)], LosslessWord.VIOLATED),
+        ([divergence(0.5, 2)], [control(9)], LosslessWord.UNRESOLVED),  # no tie, and nobody asked again
+        ([divergence(0.005, 3)], [control(9)], LosslessWord.UNRESOLVED),  # not the runner-up, and nobody asked again
     ],
 )
 def test_the_word_follows_from_margins_and_control(
@@ -64,6 +64,19 @@ def test_the_word_follows_from_margins_and_control(
     row = judged(compared(*divergences), *controls)
     assert row.word is word
     assert row.reason
+
+
+def test_margins_of_the_control_widen_what_counts_as_a_tie() -> None:
+    wide = replace(control(0), divergences=tuple(divergence(m, 2) for m in (0.1, 0.2)), equal_ids=98)
+    assert judged(compared(divergence(0.2, 2)), wide).word is LosslessWord.BENIGN_DIVERGENCE
+    assert judged(compared(divergence(0.2, 2)), control(2)).hard == 1
+
+
+def test_an_output_that_goes_on_past_the_end_is_named_and_not_counted_as_a_difference() -> None:
+    row = judged(compared(divergence(past_the_end=True)), control(9))
+    assert row.word is LosslessWord.LOSSLESS
+    assert (row.past_the_end, row.hard, row.unresolved) == (1, 0, 0)
+    assert "go on" in row.reason
 
 
 def test_sampled_outputs_are_never_called_lossless() -> None:

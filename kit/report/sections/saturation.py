@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kit.analysis import ArmSaturation, CrossoverResult, LevelResult
+from kit.analysis import ArmSaturation, ClassComparison, CrossoverResult, LevelResult, PeakComparison
 from kit.format import COUNT, MISSING, PLAIN, RATIO, TOKENS_PER_SECOND, Reading, probability, sentence
 from kit.report.entries import column, defined, in_words, points
-from kit.report.escape import code
+from kit.report.escape import code, text
 from kit.report.measure import Measure, shown_measure
 from kit.report.sections.cells import cell_table
 from kit.report.table import Entry, table
@@ -40,6 +40,9 @@ class SaturationView:
     crossover: str
     crossover_table: str
     maximum_table: str
+    peak_table: str
+    class_ratio: str
+    class_table: str
     ttft: str
     chunk_gap: str
     achieved: str
@@ -56,6 +59,9 @@ def saturation_view(verdict: Verdict) -> SaturationView:
         crossover=defined("crossover"),
         crossover_table=_crossover_table(speed.crossovers) if speed.crossovers else "",
         maximum_table=_maximum_table(verdict.saturation) if verdict.saturation else "",
+        peak_table=_peak_table(verdict.peaks) if verdict.peaks else "",
+        class_ratio=defined("class_speed_ratio"),
+        class_table=_class_table(speed.classes) if speed.classes else "",
         ttft=defined("ttft_s"),
         chunk_gap=defined("chunk_gap_s"),
         achieved=defined("achieved_concurrency"),
@@ -184,6 +190,30 @@ def _maximum_table(curves: Sequence[ArmSaturation]) -> str:
     ]
     header = ("Arm", "Fitted maximum, tok/s", "Maximum / one request", "95 % of it from", "Confirmed from")
     return table(header, rows, align="lrrrr")
+
+
+def _peak_table(peaks: Sequence[PeakComparison]) -> str:
+    ratios = column([one.peaks.ratio for one in peaks], unit=RATIO)
+    rows = [
+        (code(one.arm), code(one.baseline), str(len(one.peaks.arm)), ratio)
+        for one, ratio in zip(peaks, ratios, strict=True)
+    ]
+    return table(("Arm", "Baseline", "Pairs", "Ratio of the fitted maxima"), rows, align="llrr")
+
+
+def _class_table(rows: Sequence[ClassComparison]) -> str:
+    """A row an arm and kind of prompt, a column a concurrency."""
+    levels = sorted({row.concurrency for row in rows})
+    entries = {
+        (row.arm, row.prompt_class, row.concurrency): entry
+        for row, entry in zip(rows, column([row.ratio for row in rows], unit=RATIO), strict=True)
+    }
+    names = dict.fromkeys((row.arm, row.prompt_class) for row in rows)
+    cells = [
+        (code(arm), text(kind), *(entries.get((arm, kind, level), MISSING) for level in levels)) for arm, kind in names
+    ]
+    header = ("Arm", "Kind of prompt", *(f"{level} at once" for level in levels))
+    return table(header, cells, align="ll" + "r" * len(levels))
 
 
 def _reached(saturation: Saturation) -> tuple[str, str]:
