@@ -49,6 +49,8 @@ _HARMLESS = (
     "step_time_dict",
     "trace_",
 )
+# A place on the host, another one for every launch.
+_PLACE = "speckit_trace.directory"
 _ABSENT = "absent"
 
 
@@ -96,7 +98,7 @@ def _between_drafts(spec: Spec, configs: Mapping[str, Mapping[str, str]]) -> Ite
 
 
 def _differing(mine: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    for flag in sorted(mine.keys() | theirs.keys()):
+    for flag in sorted((mine.keys() | theirs.keys()) - {_PLACE}):
         pair = mine.get(flag, _ABSENT), theirs.get(flag, _ABSENT)
         if pair[0] != pair[1]:
             yield flag, *pair
