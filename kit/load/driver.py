@@ -1,25 +1,26 @@
 """Sends requests and stamps times; does no arithmetic on them.
 
-A closed loop: each of C workers sends its next request when its last one has ended. Every worker owns one
-connection, because a pool shared by many streams serialises them. Bytes are stamped on arrival and parsed later.
+A closed loop: each of C workers sends its next request when its last one has ended. Bytes are stamped on arrival and
+parsed later.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import ssl
+import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import httpx
 import orjson
 
+from kit.load.arrivals import Arrivals
 from kit.load.stream import Exchange
+from kit.load.transport import RecordingTransport, StampedTransport
 from kit.records import Outcome
 from kit.units import Seconds
 
@@ -58,48 +59,51 @@ async def drive(
     Never raises for a failed request: the failure is in its exchange. Cancelling it closes every connection.
     """
     exchanges = [Exchange(job.rid) for job in jobs]
-    timeout = httpx.Timeout(timeout_s, connect=10.0)
-    requests = [_request(f"{base_url}/generate", job, timeout) for job in jobs]
+    timeout, url = httpx.Timeout(timeout_s, connect=10.0), httpx.URL(f"{base_url}/generate")
+    requests = [_request(url, job, timeout) for job in jobs]
     queue = iter(list(zip(exchanges, requests, strict=True)))
     lag = _LoopLag()
     async with AsyncExitStack() as connections:
-        clients = [await connections.enter_async_context(_client()) for _ in range(min(concurrency, len(jobs)))]
+        transports = _transports(url, min(concurrency, len(jobs)))
+        for transport in set(transports):
+            await connections.enter_async_context(transport)
         connections.enter_context(_no_collection())
         started, cpu = time.monotonic(), time.process_time()
         async with asyncio.TaskGroup() as group:
             watch = group.create_task(lag.watch())
-            await asyncio.wait([group.create_task(_worker(client, queue, timeout_s, on_done)) for client in clients])
+            await asyncio.wait([group.create_task(_worker(each, queue, timeout_s, on_done)) for each in transports])
             watch.cancel()
     share = (time.process_time() - cpu) / max(time.monotonic() - started, 1e-9)
     received = sum(len(data) for exchange in exchanges for _, data in exchange.pieces)
     return exchanges, ClientHealth(share, lag.longest_s, received)
 
 
-def _request(url: str, job: Job, timeout: httpx.Timeout) -> httpx.Request:
+def _request(url: httpx.URL, job: Job, timeout: httpx.Timeout) -> httpx.Request:
     """Built before the cell: building it between two requests would leave a slot of the server idle."""
     return httpx.Request(
         "POST",
         url,
         content=orjson.dumps(job.payload),
         headers={"Content-Type": "application/json"},
-        extensions={"timeout": timeout.as_dict()},
+        extensions={"timeout": timeout.as_dict(), "arrivals": Arrivals()},
     )
 
 
-def _client() -> httpx.AsyncClient:
-    """A client of one connection. Made before the clock starts, because 32 of them take a tenth of a second."""
-    limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
-    return httpx.AsyncClient(limits=limits, trust_env=False, verify=_tls())
+def _transports(url: httpx.URL, count: int) -> list[httpx.AsyncBaseTransport]:
+    """One for each slot: the kit's own may be shared, httpx's may not."""
+    if url.scheme == "http":
+        return [RecordingTransport()] * count
+    return [StampedTransport() for _ in range(count)]
 
 
 async def _worker(
-    client: httpx.AsyncClient,
+    transport: httpx.AsyncBaseTransport,
     queue: Iterator[tuple[Exchange, httpx.Request]],
     timeout_s: Seconds,
     on_done: Callable[[], None],
 ) -> None:
     for exchange, request in queue:
-        await _exchange(client, exchange, request, timeout_s)
+        await _exchange(transport, exchange, request, timeout_s)
         on_done()
 
 
@@ -113,35 +117,35 @@ def _no_collection() -> Iterator[None]:
         gc.enable()
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """One context for all connections: making one takes tens of milliseconds, in which nobody else is served."""
-    return httpx.create_ssl_context(trust_env=False)
-
-
-async def _exchange(client: httpx.AsyncClient, exchange: Exchange, request: httpx.Request, timeout_s: Seconds) -> None:
-    exchange.sent_ns = time.monotonic_ns()
+async def _exchange(
+    transport: httpx.AsyncBaseTransport, exchange: Exchange, request: httpx.Request, timeout_s: Seconds
+) -> None:
+    """One request, past `AsyncClient.send`: cookies, redirects and authentication cost it a tenth of a millisecond."""
+    arrivals: Arrivals = request.extensions["arrivals"]
+    asked_ns = time.monotonic_ns()
     try:
         async with asyncio.timeout(timeout_s):
-            response = await client.send(request, stream=True)
+            response = await transport.handle_async_request(request)
             exchange.status = response.status_code
             try:
-                async for data in response.aiter_raw():
-                    exchange.pieces.append((time.monotonic_ns(), data))
+                async for _ in response.stream:  # type: ignore[union-attr]
+                    pass
             finally:
                 await response.aclose()
     except (httpx.HTTPError, TimeoutError) as error:
         exchange.broken = _kind(error, answered=exchange.status is not None)
         exchange.error = f"{type(error).__name__}: {error}".rstrip(": ")
     finally:
-        exchange.ended_ns = time.monotonic_ns()
+        exchange.sent_ns = arrivals.sent_ns or asked_ns
+        exchange.ended_ns = arrivals.ended_ns or time.monotonic_ns()
+        exchange.pieces = arrivals.pieces
 
 
 def _kind(error: Exception, *, answered: bool) -> Outcome:
     if isinstance(error, httpx.TimeoutException | TimeoutError):
         return Outcome.TIMEOUT
     if isinstance(error, httpx.ConnectError):
-        return Outcome.REFUSED
+        return Outcome.DNS if isinstance(error.__cause__, socket.gaierror) else Outcome.REFUSED
     return Outcome.CUT if answered else Outcome.RESET
 
 
