@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ import httpx
 from kit.load.arrivals import ANCILLARY_BYTES, KERNEL_STAMPS, Arrivals, WallClock
 from kit.units import NS_PER_S, Seconds
 
-__all__ = ["Connection", "Exchanged", "connect"]
+__all__ = ["Connection", "Exchanged", "connect", "stamping_socket"]
 
 READ_BYTES: Final = 64 * 1024
 _Addresses = Sequence[tuple[int, int, int, str, tuple[Any, ...]]]
@@ -251,12 +252,26 @@ async def _addresses(host: str, port: int) -> _Addresses:
         raise httpx.ConnectError(f"{host}: {error.strerror}") from error
 
 
+def stamping_socket() -> socket.socket:
+    """A socket that only asks for stamps: the kernel takes them while anybody does, and begins some time after that.
+
+    Kept open, it spares the first answer of a cell from coming in without one.
+    """
+    keeper = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    _ask_for_stamps(keeper)
+    return keeper
+
+
 def _prepare(stream: socket.socket) -> None:
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    _ask_for_stamps(stream)
+
+
+def _ask_for_stamps(stream: socket.socket) -> None:
     if KERNEL_STAMPS is not None:
         with contextlib.suppress(OSError):  # refused: every read will count as unstamped
             stream.setsockopt(socket.SOL_SOCKET, KERNEL_STAMPS, 1)
 
 
 def _words(error: OSError) -> str:
-    return error.strerror or type(error).__name__
+    return os.strerror(error.errno) if error.errno else type(error).__name__

@@ -19,7 +19,7 @@ from weakref import WeakSet
 import httpx
 
 from kit.load.arrivals import Arrivals, WallClock
-from kit.load.connection import READ_BYTES, Connection, Exchanged, connect
+from kit.load.connection import READ_BYTES, Connection, Exchanged, connect, stamping_socket
 from kit.units import Seconds
 
 __all__ = ["RecordingTransport", "StampedTransport"]
@@ -37,6 +37,7 @@ class RecordingTransport(httpx.AsyncBaseTransport):
 
     def __init__(self) -> None:
         self.clock = WallClock.now()
+        self._keeper = stamping_socket()
         self._buffer = bytearray(READ_BYTES)
         self._idle: defaultdict[tuple[str, int], list[Connection]] = defaultdict(list)
         self._all: WeakSet[Connection] = WeakSet()
@@ -77,6 +78,7 @@ class RecordingTransport(httpx.AsyncBaseTransport):
         for connection in self._all:
             connection.close()
         self._idle.clear()
+        self._keeper.close()
 
     async def _connection(self, url: httpx.URL, timeout_s: Seconds | None) -> Connection:
         host, port = url.host, url.port or 80
