@@ -1,6 +1,7 @@
 """The load generator: which prompts, sent how, and what came back."""
 
-from kit.load.driver import ClientHealth, Job, drive
+from kit.load.driver import Job, drive, drive_schedule
+from kit.load.health import ClientHealth
 from kit.load.stream import Exchange, to_record
 from kit.load.workload import Prompt, Prompts, load_prompts, read_prompt_file
 
@@ -11,6 +12,7 @@ __all__ = [
     "Prompt",
     "Prompts",
     "drive",
+    "drive_schedule",
     "load_prompts",
     "read_prompt_file",
     "to_record",

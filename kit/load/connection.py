@@ -227,7 +227,11 @@ async def connect(host: str, port: int) -> socket.socket:
     loop = asyncio.get_running_loop()
     failure: OSError | None = None
     for family, kind, protocol, _, address in await _addresses(host, port):
-        stream = socket.socket(family, kind, protocol)
+        try:
+            stream = socket.socket(family, kind, protocol)
+        except OSError as error:  # no descriptor left, or a family that this host does not have
+            failure = error
+            continue
         try:
             stream.setblocking(False)
             await loop.sock_connect(stream, address)
