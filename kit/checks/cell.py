@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kit.analysis import CellResult, depth_of
 from kit.checks.evidence import Evidence, about_cell
@@ -30,6 +31,7 @@ __all__ = [
 MIN_WAVES = 4
 MAX_CLIENT_CPU = 0.85
 NOTABLE_LAG_S = 0.05
+MAX_CLOCK_STEP_S = 0.001
 CLIENT_HINT = "give the load generator a core of its own"
 MAX_EAGER_SHARE = 0.01
 MAX_LATE_SHARE = 0.01
@@ -223,6 +225,7 @@ def client_limited(evidence: Evidence) -> Iterator[Doubt]:
             continue
         duration = (timed.ended_ns - timed.started_ns) / NS_PER_S
         yield from _busy(cell, cpu)
+        yield from _limited(cell, health, evidence.spec.decision.noise_threshold)
         yield from _late(cell, lag, duration, evidence.spec.decision.noise_threshold)
 
 
@@ -230,6 +233,26 @@ def _busy(cell: CellResult, cpu: float) -> Iterator[Doubt]:
     if cpu > MAX_CLIENT_CPU:
         message = f"the load generator used {cpu:.0%} of a core; it may have been the limit"
         yield about_cell(cell, Code.CLIENT_LIMITED, Severity.INVALID, message, CLIENT_HINT)
+
+
+def _limited(cell: CellResult, health: Mapping[str, Any], threshold: float) -> Iterator[Doubt]:
+    """What else the generator can have done to the numbers; a pass from before it was recorded has none of these."""
+    idle, step, headroom = (health.get(key) for key in ("idle_share", "clock_step_s", "fd_headroom"))
+    if idle is not None and idle > threshold:
+        message = f"requests went out late by {idle:.1%} of the time they took, more than the threshold {threshold:.0%}"
+        yield about_cell(cell, Code.CLIENT_LIMITED, Severity.INVALID, message, CLIENT_HINT)
+    if step is not None and step > MAX_CLOCK_STEP_S:
+        message = f"the wall clock was set by {step:.3f} s during the pass, and arrivals are stamped by it"
+        hint = "stop whatever sets the clock (slewing does no harm) and measure again"
+        yield about_cell(cell, Code.CLIENT_LIMITED, Severity.INVALID, message, hint)
+    if headroom is not None and headroom <= 0:
+        message = f"the load generator had no file descriptor left ({health.get('connections')} connections)"
+        yield about_cell(cell, Code.CLIENT_LIMITED, Severity.INVALID, message, "raise the limit: ulimit -n")
+    if health.get("stamps") == "event loop":
+        late = health.get("loop_lag_p99_s") or 0.0
+        message = f"arrivals were stamped by the event loop, late by up to {late * 1000:.1f} ms (p99 of its lag)"
+        hint = "measure over plain HTTP on Linux, where the kernel stamps arrivals"
+        yield about_cell(cell, Code.CLIENT_LIMITED, Severity.DOUBT, message, hint)
 
 
 def _late(cell: CellResult, lag: float, duration: float, threshold: float) -> Iterator[Doubt]:

@@ -9,6 +9,7 @@ import click
 
 from kit import __version__
 from kit.cli.evidence import diagnose_log, extract_contract, fetch_model, import_capture_files
+from kit.cli.load import load_check
 from kit.cli.runs import list_runs, report, run, show
 from kit.cli.specs import check, plan, schema
 from kit.errors import Interrupted, SpeckitError
@@ -49,7 +50,7 @@ def main() -> None:
     """
 
 
-for command in (check, plan, run, report, list_runs, show, schema, import_capture_files, diagnose_log):
+for command in (check, plan, run, report, list_runs, show, schema, import_capture_files, diagnose_log, load_check):
     main.add_command(command)
 
 

@@ -93,10 +93,17 @@ class Watch:
             coalesced=sum(coalesced(each.pieces) for each in exchanges),
             clock_step_s=abs(WallClock.now().offset_ns - self._clock.offset_ns) / NS_PER_S,
             connections=connections,
-            fd_headroom=resource.getrlimit(resource.RLIMIT_NOFILE)[0] - len(os.listdir(_DESCRIPTORS)),
+            fd_headroom=_headroom(),
             received_bytes=received_bytes,
             spooled_bytes=spooled_bytes,
         )
+
+
+def _headroom() -> int:
+    try:
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0] - len(os.listdir(_DESCRIPTORS))
+    except OSError:  # not even one to look with
+        return 0
 
 
 def _p99(values: Sequence[Seconds]) -> Seconds:

@@ -42,9 +42,7 @@ def check_load(*, levels: Sequence[int] = LEVELS, rounds: int = 3, windows: int 
         for pattern in Pattern:
             beat = Beat(pattern)
             with started(beat) as url:
-                found = [
-                    asyncio.run(attempt(own, url, beat, streams=streams, rounds=rounds)) for _ in range(windows)
-                ]
+                found = [asyncio.run(attempt(own, url, beat, streams=streams, rounds=rounds)) for _ in range(windows)]
             figures = medians(found)
             yield LoadCheck(pattern, streams, windows, figures, tuple(missed(figures)))
 

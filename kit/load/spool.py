@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from tempfile import TemporaryFile
-from typing import IO, Final, overload
+from tempfile import mkstemp
+from typing import Final, overload
 
 from kit.load.arrivals import Piece
 from kit.units import Nanoseconds
@@ -24,7 +24,7 @@ class Spool:
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
         self._memory_bytes = memory_bytes
-        self._file: IO[bytes] | None = None
+        self._file: _Unnamed | None = None
         self.received_bytes = 0
         self.spooled_bytes = 0
 
@@ -34,11 +34,9 @@ class Spool:
         self.received_bytes += size
         if self.received_bytes - self.spooled_bytes <= self._memory_bytes:
             return pieces
-        if self._file is None:
-            self._file = TemporaryFile(prefix="speckit-")  # noqa: SIM115 (lives as long as a view of it)
+        self._file = self._file or _Unnamed()
         start = self.spooled_bytes
-        self._file.write(b"".join(data for _, data in pieces))
-        self._file.flush()
+        self._file.append(b"".join(data for _, data in pieces))
         self.spooled_bytes += size
         edges = [start]
         for _, data in pieces:
@@ -46,11 +44,32 @@ class Spool:
         return _Spooled(self._file, tuple(at for at, _ in pieces), tuple(edges))
 
 
+class _Unnamed:
+    """A file that is gone with the last view of it, however the process ends."""
+
+    def __init__(self) -> None:
+        self._descriptor, path = mkstemp(prefix="speckit-")
+        os.unlink(path)
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+    def append(self, data: bytes) -> None:
+        """Write all of `data` at the end. Raises OSError when the disk is full."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    def read(self, start: int, stop: int) -> bytes:
+        """The bytes from `start` up to `stop`."""
+        return os.pread(self._descriptor, stop - start, start)
+
+
 @dataclass(frozen=True, slots=True)
 class _Spooled(Sequence[Piece]):
     """Pieces in a file: piece n lies between `edges` n and n + 1."""
 
-    file: IO[bytes]
+    file: _Unnamed
     stamps: tuple[Nanoseconds, ...]
     edges: tuple[int, ...]
 
@@ -65,7 +84,7 @@ class _Spooled(Sequence[Piece]):
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self)))]
         at = range(len(self))[index]
-        return self.stamps[at], os.pread(self.file.fileno(), self.edges[at + 1] - self.edges[at], self.edges[at])
+        return self.stamps[at], self.file.read(self.edges[at], self.edges[at + 1])
 
     def __iter__(self) -> Iterator[Piece]:
         return (self[at] for at in range(len(self)))

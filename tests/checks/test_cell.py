@@ -192,3 +192,22 @@ def test_more_than_one_in_a_hundred_late_iterations_void_a_simulated_cell(late: 
 def test_a_pass_is_disturbed_by_the_host_and_by_nothing_else(health: dict[str, Any], expected: bool) -> None:
     timed = replace(shared_run().repetitions[-1], started_ns=0, ended_ns=2_000_000_000, client=health)
     assert checks.disturbed(timed, noise_threshold=0.02) is expected
+
+
+@pytest.mark.parametrize(
+    ("health", "words", "severity"),
+    [
+        ({"idle_share": 0.05}, "went out late by 5.0%", Severity.INVALID),
+        ({"idle_share": 0.01}, "", None),
+        ({"clock_step_s": 0.2}, "the wall clock was set by 0.200 s", Severity.INVALID),
+        ({"fd_headroom": 0, "connections": 12}, "no file descriptor left (12 connections)", Severity.INVALID),
+        ({"stamps": "event loop", "loop_lag_p99_s": 0.004}, "late by up to 4.0 ms", Severity.DOUBT),
+        ({"stamps": "kernel", "clock_step_s": 0.0, "fd_headroom": 900}, "", None),
+    ],
+)
+def test_what_the_generator_recorded_of_itself_is_held_against_the_cell(
+    health: dict[str, Any], words: str, severity: Severity | None
+) -> None:
+    doubts = found(checks.client_limited, client(shared_run(), cpu_share=0.2, loop_lag_s=0.001, **health))
+    assert {doubt.severity for doubt in doubts} == ({severity} if severity else set())
+    assert all(words in doubt.message for doubt in doubts)
