@@ -165,7 +165,10 @@ def _tpot(requests: Sequence[RequestRecord]) -> Floats:
     timed = [
         (request.ended_ns - request.first_token_ns, tokens - 1)
         for request in requests
-        if request.first_token_ns is not None and (tokens := request.completion_tokens or 0) > 1
+        # An answer that came in one piece, through a proxy that holds it back for instance, has no time per token.
+        if request.first_token_ns is not None
+        and request.ended_ns > request.first_token_ns
+        and (tokens := request.completion_tokens or 0) > 1
     ]
     spans, steps = np.array(timed, float).reshape(-1, 2).T
     per_token: Floats = spans / NS_PER_S / steps
