@@ -10,6 +10,7 @@ import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from os.path import commonprefix
 from typing import Final
 
 from kit.load.workload import Prompt
@@ -44,7 +45,7 @@ def doubtful_content(prompts: Sequence[Prompt]) -> tuple[str, ...]:
 
 
 def _signs(texts: Sequence[str]) -> Iterator[str]:
-    words = [word for text in texts for word in _WORD.findall(text)]
+    words = [word for text in _bodies(texts) for word in _WORD.findall(text)]
     common = sum(count for _, count in Counter(words).most_common(COMMON))
     if len(words) >= MIN_WORDS and common < MIN_COMMON_SHARE * len(words):
         yield f"looks like random tokens (its {COMMON} most frequent words make up {common / len(words):.1%})"
@@ -55,6 +56,13 @@ def _signs(texts: Sequence[str]) -> Iterator[str]:
     alike = max(Counter(long).values(), default=0)
     if alike > 1 and alike > MIN_ALIKE * len(texts):
         yield f"is one prompt over again in {alike} of {len(texts)} cases"
+
+
+def _bodies(texts: Sequence[str]) -> list[str]:
+    """The texts without what all of them begin and end with: a chat format is no content."""
+    head = len(commonprefix(texts))
+    tail = len(commonprefix([text[head:][::-1] for text in texts]))
+    return [text[head : len(text) - tail] for text in texts] if len(texts) > 1 else list(texts)
 
 
 def _repeats_itself(text: str) -> bool:
