@@ -10,7 +10,6 @@ import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from os.path import commonprefix
 from typing import Final
 
 from kit.load.workload import Prompt
@@ -60,9 +59,17 @@ def _signs(texts: Sequence[str]) -> Iterator[str]:
 
 def _bodies(texts: Sequence[str]) -> list[str]:
     """The texts without what all of them begin and end with: a chat format is no content."""
-    head = len(commonprefix(texts))
-    tail = len(commonprefix([text[head:][::-1] for text in texts]))
-    return [text[head : len(text) - tail] for text in texts] if len(texts) > 1 else list(texts)
+    if len(texts) < 2:
+        return list(texts)
+    head = _shared(texts)
+    tail = _shared([text[head:][::-1] for text in texts])
+    return [text[head : len(text) - tail] for text in texts]
+
+
+def _shared(texts: Sequence[str]) -> int:
+    """Characters that all texts begin with; the first and the last in order share the fewest."""
+    first, last = min(texts), max(texts)
+    return next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
 
 
 def _repeats_itself(text: str) -> bool:

@@ -13,7 +13,7 @@ from tests.field.inputs import rows
 
 RESULTS = {row["dataset"]: row for row in rows("F08", "results.jsonl")}
 SHIPPED = Path(__file__).parents[2] / "specs" / "workloads"
-PARAGRAPH = (
+PARAGRAPH = "The river rises in the hills, passes three mills and a stone bridge, and reaches the sea at last. "
     "The river rises in the hills, passes three mills and a bridge of stone, and reaches the sea by a wide mouth. "
 )
 
