@@ -87,7 +87,9 @@ def disturbed(timed: Repetition, *, noise_threshold: float) -> bool:
     """Whether the host, not the server, spoilt this pass. It depends on no result, so the pass may be made again."""
     duration = (timed.ended_ns - timed.started_ns) / NS_PER_S
     lag, standin = timed.client.get("loop_lag_s") or 0.0, timed.client.get("standin")
-    return _lagged(lag, duration, noise_threshold) or (standin is not None and _fell_behind(standin))
+    idle = timed.client.get("idle_share") or 0.0
+    behind = standin is not None and _fell_behind(standin)
+    return behind or idle > noise_threshold or _lagged(lag, duration, noise_threshold)
 
 
 def late_standin(evidence: Evidence) -> Iterator[Doubt]:

@@ -187,6 +187,7 @@ def test_more_than_one_in_a_hundred_late_iterations_void_a_simulated_cell(late: 
         ({"loop_lag_s": 0.2, "standin": None}, True),
         ({"loop_lag_s": 0.01, "standin": {"iterations": 100, "late": 5}}, True),
         ({"loop_lag_s": 0.01, "standin": {"iterations": 100, "late": 1}}, False),
+        ({"loop_lag_s": 0.01, "idle_share": 0.03}, True),
         ({}, False),
     ],
 )

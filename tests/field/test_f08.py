@@ -14,8 +14,6 @@ from tests.field.inputs import rows
 RESULTS = {row["dataset"]: row for row in rows("F08", "results.jsonl")}
 SHIPPED = Path(__file__).parents[2] / "specs" / "workloads"
 PARAGRAPH = "The river rises in the hills, passes three mills and a stone bridge, and reaches the sea at last. "
-    "The river rises in the hills, passes three mills and a bridge of stone, and reaches the sea by a wide mouth. "
-)
 
 
 def random_tokens(count: int, *, letters: str = "abcdefghijklmnopqrstuvwxyz") -> list[str]:
