@@ -166,6 +166,23 @@ def test_a_healthy_log_is_called_healthy(tmp_path: Path) -> None:
     assert set(found) >= {"cause", "evidence", "line", "advice"}
 
 
+@pytest.mark.parametrize("content", [b"", b" \n\n", b"\x7fELF\0\1\2\n"])
+def test_what_is_no_log_is_refused_instead_of_called_healthy(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "server.log").write_bytes(content)
+    result = speckit("diagnose", str(tmp_path / "server.log"))
+    assert (result.exit_code, "empty, or not text" in result.stderr) == (1, True)
+
+
+def test_a_wrong_flag_gets_the_nearest_of_the_version_that_wrote_the_log(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("launch_server.py: error: unrecognized arguments: --speculative-nmu-steps 3\n")
+    assert "did you mean --speculative-num-steps?" in speckit("diagnose", str(tmp_path / "server.log")).stdout
+
+
+def test_the_end_of_a_log_that_explains_nothing_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("something else went on\nand then it stopped\n")
+    assert "  | and then it stopped" in speckit("diagnose", str(tmp_path / "server.log"), "--exit-code", "1").stdout
+
+
 def test_generated_files_are_written_and_checked(tmp_path: Path) -> None:
     assert speckit("schema", "--check", "--out", str(tmp_path)).exit_code == 2
     assert speckit("schema", "--out", str(tmp_path)).exit_code == 0

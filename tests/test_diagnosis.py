@@ -58,6 +58,20 @@ WRITTEN = [
     ("child_killed_while_serving", -9, Cause.KILLED, "Subprocess scheduler_0"),
     ("child_killed_at_start", 1, Cause.KILLED, "Rank 0 scheduler"),
     ("segfault", -9, Cause.NATIVE_CRASH, "Segmentation fault"),
+    ("no_sglang", 1, Cause.NO_SGLANG, "no SGLang"),
+    ("no_sglang_module", 1, Cause.NO_SGLANG, "no SGLang"),
+    ("oom_killer_host", -9, Cause.HOST_MEMORY, "OOM killer"),
+    ("oom_killer_container", 137, Cause.HOST_MEMORY, "OOM killer"),
+    ("lost_peer_then_oom", -9, Cause.GPU_MEMORY, "2.00 GiB"),
+    ("native_library", -9, Cause.NATIVE_LIBRARY, "libcudart.so.12"),
+    ("other_abi", -9, Cause.NATIVE_LIBRARY, "_ZN3c104cuda9SetDeviceEi"),
+    ("old_driver", -9, Cause.TOO_OLD_DRIVER, "driver"),
+    ("disk_full", -9, Cause.DISK_FULL, "no space"),
+    ("pool_full_while_decoding", -9, Cause.KV_POOL_FULL, "KV pool"),
+    ("cublas_alloc", -9, Cause.GPU_MEMORY, "GPU out of memory"),
+    ("draft_vocabulary", -9, Cause.TOKENIZER_MISMATCH, "target 128256 tokens, draft 32000"),
+    ("grpc_port", 1, Cause.BAD_FLAG_VALUE, "SGLANG_GRPC_PORT (66143)"),
+    ("older_keyword", None, Cause.REQUEST_FAILED, "seed is no sampling parameter"),
     ("unheard_of", -9, Cause.UNKNOWN, "KeyError: 4711"),
     ("only_the_end", -9, Cause.UNKNOWN, "the child's error is not in this log"),
     ("requests_refused", None, Cause.REQUEST_FAILED, "seed is no sampling parameter"),
@@ -92,7 +106,13 @@ def test_the_root_cause_is_named_with_its_values_and_its_line(
 
 
 def test_every_log_written_for_a_cause_is_in_the_table() -> None:
-    assert {path.stem for path in LOGS.glob("*.log")} == {name for name, *_ in WRITTEN if "/" not in name}
+    written = {name for name, *_ in WRITTEN if "/" not in name}
+    assert {path.stem for path in LOGS.glob("*.log")} == written | {"foreign_text"}
+
+
+def test_a_log_that_says_nothing_known_is_shown_at_its_end() -> None:
+    found = diagnose(log("foreign_text"), exit_code=1)
+    assert (found.cause, found.excerpt[-1]) == (Cause.UNKNOWN, "and then it stopped")
 
 
 @pytest.mark.parametrize("path", CAPTURED, ids=lambda path: f"{path.parent.name}-{path.name}")

@@ -55,7 +55,8 @@ def main() -> int:
 def _refusal() -> str | None:
     """Why SGLang's wheel does not run here; None when it does."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        return f"runs on Linux on x86-64, not on {sys.platform} on {platform.machine()}: use the stand-in there"
+        here = f"{sys.platform} on {platform.machine()}"
+        return f"runs on Linux on x86-64, not on {here}: measure the stand-in there with `make demo`"
     name, version = platform.libc_ver()
     if name == "glibc" and tuple(map(int, version.split("."))) < (2, 34):
         return f"needs glibc 2.34, this machine has {version}: use Debian 12, Ubuntu 22.04 or newer"

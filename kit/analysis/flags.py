@@ -12,7 +12,7 @@ from typing import Any
 
 from kit.analysis.results import FlagClass, FlagDifference
 from kit.records import Launch, Role
-from kit.sglang import effective_config
+from kit.sglang import effective_config, named_models
 from kit.spec import Arm, BaselineArm, Spec
 
 __all__ = ["arm_server_infos", "flag_differences"]
@@ -66,7 +66,11 @@ def flag_differences(spec: Spec, infos: Mapping[str, Mapping[str, Any] | None]) 
 
     `infos` maps an arm's name to its `/server_info`; an arm without one takes no part.
     """
-    configs = {name: dict(_flat(effective_config(info))) for name, info in infos.items() if info is not None}
+    configs = {
+        name: dict(_flat(effective_config(named_models(info, spec))))
+        for name, info in infos.items()
+        if info is not None
+    }
     return (*_against_baselines(spec, configs), *_between_drafts(spec, configs))
 
 

@@ -9,11 +9,12 @@ import click
 
 from kit import contract
 from kit.cli.options import json_option, print_json
-from kit.diagnosis import diagnose
+from kit.diagnosis import Cause, diagnose
 from kit.errors import ImportFileError
 from kit.models import fetch
 from kit.pipeline import import_run
 from kit.runtime import cpu_engine
+from kit.spec.model import Engine
 
 __all__ = ["diagnose_log", "extract_contract", "fetch_model", "import_capture_files"]
 
@@ -33,23 +34,30 @@ def import_capture_files(source: Path, out: Path) -> None:
 @click.command("diagnose")
 @click.argument("log", type=click.Path(path_type=Path))
 @click.option("--exit-code", type=int, help="How the server ended, for instance -9.")
+@click.option("--sglang", "version", default=Engine.model_fields["sglang"].default, help="Version that wrote the log.")
 @json_option
-def diagnose_log(log: Path, exit_code: int | None, as_json: bool) -> None:
+def diagnose_log(log: Path, exit_code: int | None, version: str, as_json: bool) -> None:
     """Find the root cause in a server LOG: not its last line, the first thing that went wrong.
 
     \b
     speckit diagnose server.log --exit-code -9
     """
+    known = contract.load(version)
     try:
-        found = diagnose(log.read_text(encoding="utf-8", errors="replace"), exit_code=exit_code)
+        text = log.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise ImportFileError(f"{log}: cannot be read ({error.strerror}); name a server log") from None
+    if "\0" in text or not text.strip():
+        raise ImportFileError(f"{log}: empty, or not text; name the file that the server's output and errors went to")
+    found = diagnose(text, exit_code=exit_code, flags=known.flags, sampling_keys=known.sampling_keys)
     if as_json:
         print_json(asdict(found))
         return
     click.echo(found.title)
     if found.line is not None:
         click.echo(f"line {found.line}: {found.evidence}")
+    if found.cause is Cause.UNKNOWN:
+        click.echo("\n".join(f"  | {line}" for line in found.excerpt))
     click.echo(found.advice)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from kit.diagnosis.adaptive import DepthLog, depth_log
@@ -21,6 +21,7 @@ from kit.diagnosis.log import Line, Origin, failures, read
 __all__ = ["Cause", "DepthLog", "Diagnosis", "depth_log", "diagnose", "diagnose_requests"]
 
 _SIGTERM = "SIGTERM received"
+_TAIL_LINES = 5
 
 # Of what makes a living server other than asked for, the first of these is the diagnosis.
 _PRECEDENCE = (Cause.PLUGIN_FAILED, Cause.ADAPTIVE_OFF, Cause.REQUEST_FAILED)
@@ -78,6 +79,8 @@ def diagnose(
         if root is not None and root.cause is Cause.UNKNOWN:
             root = handled(served, found) or root
     root = root or (notes[0] if notes else Finding(Cause.NONE, 0, ""))
+    if root.cause is Cause.UNKNOWN and not root.excerpt:
+        root = replace(root, excerpt=tuple(line.text for line in lines if line.text.strip())[-_TAIL_LINES:])
     return _diagnosis(
         root,
         time=_time(lines, root.line),

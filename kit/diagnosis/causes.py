@@ -19,6 +19,10 @@ class Cause(StrEnum):
     BAD_FLAG_VALUE = "bad_flag_value"
     PORT_IN_USE = "port_in_use"
     MISSING_MODULE = "missing_module"
+    NO_SGLANG = "no_sglang"
+    NATIVE_LIBRARY = "native_library"
+    TOO_OLD_DRIVER = "too_old_driver"
+    DISK_FULL = "disk_full"
     MODEL_GATED = "model_gated"
     MODEL_OFFLINE = "model_offline"
     MODEL_NOT_FOUND = "model_not_found"
@@ -37,6 +41,7 @@ class Cause(StrEnum):
     GPU_MEMORY_SHARE = "gpu_memory_share"
     GPU_MEMORY_GRAPHS = "gpu_memory_graphs"
     GPU_MEMORY_SERVING = "gpu_memory_serving"
+    KV_POOL_FULL = "kv_pool_full"
     GPU_MEMORY = "gpu_memory"
     HOST_MEMORY = "host_memory"
     ADAPTIVE_BUFFER = "adaptive_buffer"
@@ -87,6 +92,23 @@ REMEDIES: dict[Cause, Remedy] = {
     Cause.MISSING_MODULE: Remedy(
         "a Python package is missing in the server's environment",
         "install it into the image and pin it, or choose a backend that does not need it, in every arm",
+    ),
+    Cause.NO_SGLANG: Remedy(
+        "this Python has no SGLang",
+        "name the interpreter that has it in SPECKIT_PYTHON, or install SGLang into the one that ran",
+    ),
+    Cause.NATIVE_LIBRARY: Remedy(
+        "a native library is missing or was built for another version",
+        "torch, CUDA and sglang-kernel must be of one build, and the kernels must know this GPU's generation: use the "
+        "versions that this SGLang pins",
+    ),
+    Cause.TOO_OLD_DRIVER: Remedy(
+        "the NVIDIA driver is missing or older than CUDA in the server's environment",
+        "update the driver, or take an image with an older CUDA",
+    ),
+    Cause.DISK_FULL: Remedy(
+        "no space left on the device",
+        "free the disk that the log names: model cache, kernel caches or /dev/shm in a container",
     ),
     Cause.MODEL_GATED: Remedy(
         "the model is gated and this host has no permission",
@@ -155,6 +177,10 @@ REMEDIES: dict[Cause, Remedy] = {
     Cause.GPU_MEMORY_SERVING: Remedy(
         "GPU out of memory while serving",
         f"lower --mem-fraction-static or --chunked-prefill-size {_ALL_ARMS}; the points measured before it are void",
+    ),
+    Cause.KV_POOL_FULL: Remedy(
+        "the KV pool had no room for the batch",
+        f"raise --max-total-tokens or --mem-fraction-static {_ALL_ARMS}, or lower the concurrency",
     ),
     Cause.GPU_MEMORY: Remedy(
         "GPU out of memory, in a phase the log does not show",

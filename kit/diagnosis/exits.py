@@ -20,7 +20,7 @@ _CHILD_STATUS = re.compile(
     r"(?P<who>Subprocess \w{1,60}|Rank \d{1,5} scheduler|DataParallelController \d{1,9})"
     r".{0,80}?(?:exit code:? |terminated with )(?P<status>-?\d{1,4})"
 )
-_SELF_KILL = ("kill_process_tree called", "SIGQUIT")
+_SELF_KILL = ("kill_process_tree called", "SIGQUIT", "Received sigquit")
 _ORDERLY = frozenset({0, -signal.SIGTERM, -signal.SIGINT})
 
 

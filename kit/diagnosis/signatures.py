@@ -46,6 +46,12 @@ def _sign(cause: Cause, *needles: str, pattern: str = "", detail: str = "") -> S
     return Signature(cause, needles, re.compile(pattern) if pattern else None, detail)
 
 
+_OOM_KILLER = (
+    ("out of memory: killed process",),
+    ("oom-kill:constraint=",),
+    ("invoked oom-killer",),
+)
+
 _CONTEXT = r"context_length \((?P<asked>\d{1,9})\).{0,80}derived context_length \((?P<allowed>\d{1,9})\)"
 _ALLOCATE = r"Tried to allocate (?P<size>[\d.]{1,12} ?[KMG]iB)"
 
@@ -144,6 +150,32 @@ EXCEPTIONS: tuple[Signature, ...] = (
         detail="port {port}",
     ),
     _sign(
+        Cause.TOKENIZER_MISMATCH,
+        "share one vocab",
+        pattern=r"draft vocab \((?P<draft>\d{1,9})\) != target vocab \((?P<target>\d{1,9})\)",
+        detail="target {target} tokens, draft {draft}",
+    ),
+    _sign(Cause.NO_SGLANG, "modulenotfounderror", "no module named 'sglang'"),
+    _sign(
+        Cause.NATIVE_LIBRARY,
+        "cannot open shared object file",
+        pattern=r"(?P<name>lib[\w.+-]{1,80}): cannot open",
+        detail="{name}",
+    ),
+    _sign(Cause.NATIVE_LIBRARY, "undefined symbol", pattern=r"undefined symbol: (?P<name>\w{1,80})", detail="{name}"),
+    _sign(Cause.NATIVE_LIBRARY, "could not load any common_ops library"),
+    _sign(Cause.NATIVE_LIBRARY, "no kernel image is available"),
+    _sign(Cause.TOO_OLD_DRIVER, "nvidia driver on your system is too old"),
+    _sign(Cause.TOO_OLD_DRIVER, "found no nvidia driver on your system"),
+    _sign(Cause.TOO_OLD_DRIVER, "driver version is insufficient"),
+    _sign(Cause.DISK_FULL, "no space left on device"),
+    _sign(
+        Cause.BAD_FLAG_VALUE,
+        "must be between 1 and 65535",
+        pattern=r"(?P<what>\w{1,40} \(\d{1,9}\) must be between 1 and 65535)",
+        detail="{what}; SGLang derives it from --port",
+    ),
+    _sign(
         Cause.MISSING_MODULE,
         "modulenotfounderror",
         pattern=r"No module named '(?P<name>[\w.]{1,120})'",
@@ -165,6 +197,9 @@ EXCEPTIONS: tuple[Signature, ...] = (
         pattern=r"mem_fraction_static=(?P<fraction>[\d.]{1,12})",
         detail="--mem-fraction-static {fraction}",
     ),
+    _sign(Cause.GPU_MEMORY, "cublas_status_alloc_failed"),
+    _sign(Cause.KV_POOL_FULL, "decode out of memory"),
+    _sign(Cause.KV_POOL_FULL, "prefill out of memory"),
     _sign(Cause.ILLEGAL_MEMORY_ACCESS, "illegal memory access"),
     _sign(
         Cause.SHAPE_MISMATCH,
@@ -185,13 +220,16 @@ EXCEPTIONS: tuple[Signature, ...] = (
     _sign(
         Cause.REQUEST_FAILED,
         "unexpected keyword argument",
-        pattern=r"Unexpected keyword argument '(?P<key>[^'\n]{1,80})'",
+        pattern=r"[Uu]nexpected keyword argument '(?P<key>[^'\n]{1,80})'",
         detail="{key} is no sampling parameter",
     ),
 )
 
 # On log lines outside any traceback.
 LINES: tuple[Signature, ...] = (
+    *(_sign(Cause.HOST_MEMORY, *needles) for needles in _OOM_KILLER),
+    _sign(Cause.NO_SGLANG, "no module named sglang"),
+    _sign(Cause.NO_SGLANG, "no module named 'sglang'"),
     _sign(
         Cause.UNKNOWN_FLAG,
         ": error: unrecognized arguments:",
@@ -262,4 +300,7 @@ LINES: tuple[Signature, ...] = (
 CONSEQUENCES: tuple[str, ...] = (
     "scheduler died during initialization",
     "initialization failed. please see the error messages above",
+    # A rank that lost another one: the other rank's error is the reason, wherever it stands in the file.
+    "connection closed by peer",
+    "connection reset by peer",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -24,6 +25,8 @@ __all__ = ["LocalRuntime", "ProcessServer", "StandinRuntime"]
 
 _POLL_S = 0.05
 _GRACE_S = 10.0
+_PORTS = range(20_000, 22_000)
+_GRPC_OFFSET = 10_000
 TRACE_VARIABLE = "SPECKIT_TRACE_DIR"
 
 
@@ -121,10 +124,24 @@ class LocalRuntime:
 
 
 def _free_port() -> int:
+    """A port that nobody listens on, with the one that SGLang derives from it for gRPC.
+
+    Below the range from which Linux takes the ports of outgoing connections, and low enough for the derived port:
+    what the system itself would give is often above 55,535, and then SGLang does not start.
+    """
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        if _is_free(port) and _is_free(port + _GRPC_OFFSET):
+            return port
+    raise ServerError(f"no port from {_PORTS.start} to {_PORTS.stop - 1} is free; stop what listens there")
+
+
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def _signal_group(group: int, stop_signal: int) -> bool:

@@ -14,7 +14,7 @@ from kit.sglang.answer import (
     read_meta,
 )
 from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags
-from kit.sglang.server import effective_config, identity_problem, leftover_problem, redact
+from kit.sglang.server import effective_config, identity_problem, leftover_problem, named_models, redact
 from kit.sglang.trace import TRACE_BLOCK, TracePlugin, trace_plugin, trace_problem
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "identity_problem",
     "launch_flags",
     "leftover_problem",
+    "named_models",
     "read_meta",
     "redact",
     "trace_plugin",

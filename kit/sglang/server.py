@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -10,7 +11,7 @@ from typing import Any
 from kit.spec import KIT_MODEL, AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Spec
 from kit.units import Seconds
 
-__all__ = ["effective_config", "identity_problem", "leftover_problem", "redact"]
+__all__ = ["effective_config", "identity_problem", "leftover_problem", "named_models", "redact"]
 
 _SECRET_WORDS = ("api_key", "password", "secret", "authorization", "hf_token", "auth_token", "access_token")
 
@@ -25,14 +26,26 @@ def effective_config(server_info: Mapping[str, Any]) -> dict[str, Any]:
     return {**top, **states[0]}
 
 
+def named_models(value: Any, spec: Spec) -> Any:
+    """`value` with the folder of every model that the spec calls kit:NAME put back under that name.
+
+    Where it lay differs from host to host and is nobody's business: any text may hold it, also within a command line.
+    """
+    if isinstance(value, Mapping):
+        return {key: named_models(item, spec) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(named_models(item, spec) for item in value)
+    if isinstance(value, str):
+        for path in (spec.models.target.path, spec.models.draft.path if spec.models.draft else ""):
+            if path.startswith(KIT_MODEL):
+                value = re.sub(rf"[^\s\"']*/{re.escape(path.removeprefix(KIT_MODEL))}(?![\w.-])", path, value)
+    return value
+
+
 def identity_problem(server_info: Mapping[str, Any], spec: Spec, arm: Arm) -> str | None:
     """Why the server that answers cannot be the one launched for `arm`; None when it can."""
-    found = effective_config(server_info)
-    target = spec.models.target.path
-    # The server of a model that the spec names has it in some folder of that name.
-    if target.startswith(KIT_MODEL) and str(found.get("model_path")).endswith(f"/{target.removeprefix(KIT_MODEL)}"):
-        found["model_path"] = target
-    expected: dict[str, Any] = {"model_path": target, "speculative_algorithm": None}
+    found = effective_config(named_models(server_info, spec))
+    expected: dict[str, Any] = {"model_path": spec.models.target.path, "speculative_algorithm": None}
     if not isinstance(arm, BaselineArm):
         expected |= {"speculative_algorithm": "EAGLE3", "speculative_eagle_topk": _topk(arm)}
     # Only a fixed depth stays what it was at launch.

@@ -25,6 +25,9 @@ _TAKEN_FLAGS = frozenset(
     }
 )
 
+# They change what a request asks for behind the kit's back, and a wrong key in them fails every request.
+_REQUEST_FLAGS = frozenset({"preferred-sampling-params", "sampling-defaults"})
+
 # SGLang switches its adaptive controller off beside them, and goes on at a fixed depth.
 _NO_ADAPTIVE = ("enable-dp-attention", "enable-multi-layer-eagle", "enable-pdmux", "enable-two-batch-overlap")
 
@@ -95,6 +98,8 @@ def _flags(flags: Mapping[str, object], path: tuple[str | int, ...]) -> Iterator
             yield Fault((*path, name), f"not the name of a flag: write {json.dumps(name.strip('-').replace('_', '-'))}")
         elif name in _TAKEN_FLAGS:
             yield Fault((*path, name), "already follows from other fields or is set on every arm: leave it out")
+        elif name in _REQUEST_FLAGS:
+            yield Fault((*path, name), "changes what requests ask for; the spec's workload does: leave it out")
         elif _SECRET.search(name):
             yield Fault((*path, name), "looks like a secret, and specs are published: leave it out")
 
@@ -167,6 +172,12 @@ def _load(spec: Spec) -> Iterator[Fault]:
             yield Fault(
                 ("gate", "concurrency"), f"{level} is not measured: load.concurrency is {list(spec.load.concurrency)}"
             )
+    longest, room = spec.workload.max_output_tokens, spec.server.context_length
+    if longest >= room:
+        yield Fault(
+            ("workload", "max_output_tokens"),
+            f"{longest} tokens and a prompt do not fit server.context_length {room}: SGLang would refuse the request",
+        )
     largest = max(spec.load.requests(c) for c in spec.load.concurrency)
     share = spec.workload.prompts // spec.design.blocks
     if share < largest:

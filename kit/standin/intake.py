@@ -42,9 +42,13 @@ class Body(BaseModel):
 
     @property
     def samples(self) -> int:
-        """`n`: answers to each prompt."""
-        first = next(iter(self.parameters), {})
-        return int(first.get("n") or 1)
+        """`n`: answers to each prompt. Raises TypeError for what SGLang cannot compare with 1 or multiply by."""
+        n = next(iter(self.parameters), {}).get("n", 1)
+        if not isinstance(n, int | float):
+            raise TypeError(f"'>' not supported between instances of '{type(n).__name__}' and 'int'")
+        if n > 1 and not isinstance(n, int):
+            raise TypeError("can't multiply sequence by non-int of type 'float'")
+        return max(int(n), 1)
 
     @property
     def parameters(self) -> list[Parameters]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from kit.analysis import Analysis
 from kit.records import Launch, RunFacts
-from kit.sglang import TracePlugin, effective_config, trace_plugin
+from kit.sglang import TracePlugin, effective_config, named_models, trace_plugin
 from kit.spec import KIT_MODEL, Spec
 from kit.verdict.results import LaunchRow, Named, TracedBy, WhatRan
 
@@ -38,7 +39,7 @@ def what_ran(facts: RunFacts, spec: Spec, analysis: Analysis) -> WhatRan:
         engine=tuple(_engine(facts, spec)),
         host=tuple(_flat({k: v for k, v in header.host.items() if k not in _ELSEWHERE})),
         arms=analysis.arms,
-        launches=tuple(_row(launch) for launch in facts.launches),
+        launches=tuple(_row(launch, spec) for launch in facts.launches),
         iteration_times=analysis.iteration_times,
         trace=_traced_by(facts.launches),
         trace_costs=analysis.trace_costs,
@@ -94,7 +95,9 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[Named]:
             yield Named(f"{prefix}{key}", item if isinstance(item, str) else json.dumps(item, default=str))
 
 
-def _row(launch: Launch) -> LaunchRow:
+def _row(launch: Launch, spec: Spec) -> LaunchRow:
+    """Without the places where interpreter and models lay on the host."""
+    command = named_models(launch.command, spec)
     return LaunchRow(
         launch=launch.launch,
         block=launch.block,
@@ -104,6 +107,6 @@ def _row(launch: Launch) -> LaunchRow:
         status=launch.status,
         started_utc=launch.started_utc,
         startup_s=launch.startup_s,
-        command=launch.command,
+        command=(*(PurePath(program).name for program in command[:1]), *command[1:]),
         failure=launch.failure,
     )

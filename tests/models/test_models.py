@@ -11,7 +11,7 @@ import pytest
 
 from kit.errors import PrerequisiteError, SpecError
 from kit.models import CATALOGUE, Model, Package, fetch, located, model_folder
-from kit.sglang import identity_problem
+from kit.sglang import identity_problem, named_models
 from kit.spec import Spec, load_spec
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -161,3 +161,14 @@ def test_a_server_with_the_folder_of_a_named_model_is_the_one_that_was_launched(
     assert identity_problem(info, spec, spec.arm("baseline")) is None
     other = identity_problem(info | {"model_path": f"{tmp_path}/smollm2-360m"}, spec, spec.arm("baseline"))
     assert other is not None and "smollm2-360m' instead of 'kit:smollm2-135m'" in other
+
+
+def test_a_verdict_names_models_as_the_spec_does_and_tells_no_path_of_the_host() -> None:
+    spec = load_spec(SPECS / "cpu_quick.yaml")
+    command = ("/home/me/env/bin/python", "--model-path", "/home/me/models/smollm2-135m")
+    draft = "/home/me/draft/smollm2-135m-eagle3-draft"
+    found = named_models({"launch_command": " ".join(command), "paths": [draft, "smollm2-135m", 7]}, spec)
+    assert found == {
+        "launch_command": "/home/me/env/bin/python --model-path kit:smollm2-135m",
+        "paths": ["kit:smollm2-135m-eagle3-draft", "smollm2-135m", 7],
+    }

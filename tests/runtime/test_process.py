@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import textwrap
 import time
@@ -104,3 +105,17 @@ def test_the_order_does_not_leak_into_the_environment_of_the_kit(tmp_path: Path)
     running.start()
     running.stop()
     assert "COLOUR" not in os.environ
+
+
+def test_the_port_leaves_room_for_the_one_that_sglang_derives_from_it(tmp_path: Path) -> None:
+    ports = {int(server(SERVER, tmp_path)._command[-1]) for _ in range(20)}
+    assert max(ports) + 10_000 < 32_768
+    assert len(ports) > 1
+
+
+def test_a_taken_port_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        taken = listener.getsockname()[1]
+        monkeypatch.setattr("kit.runtime.process._PORTS", range(taken, taken + 1))
+        with pytest.raises(ServerError, match="is free"):
+            server(SERVER, tmp_path)

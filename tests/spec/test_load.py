@@ -180,6 +180,12 @@ BAD = {
         "workload.prompts: 95 prompts over 3 blocks give 31 each, but the largest cell sends 32 and must not "
         "repeat one: use at least 96",
     ),
+    "outputs that fill the context": (
+        changed("max_output_tokens: 256", "max_output_tokens: 2048"),
+        "max_output",
+        "workload.max_output_tokens: 2048 tokens and a prompt do not fit server.context_length 2048: SGLang would "
+        "refuse the request",
+    ),
     "output lengths in the wrong order": (
         changed("min_output_tokens: 128", "min_output_tokens: 512"),
         "workload:",
@@ -209,6 +215,12 @@ BAD = {
         changed("{watchdog-timeout: 600}", "{page-size: 64}"),
         "page-size",
         "arms.3.server.extra_flags.page-size: already follows from other fields or is set on every arm: leave it out",
+    ),
+    "flag that changes requests": (
+        changed("{kv-cache-dtype: auto}", "{preferred-sampling-params: '{}'}"),
+        "preferred",
+        "server.extra_flags.preferred-sampling-params: changes what requests ask for; the spec's workload does: "
+        "leave it out",
     ),
     "secret among the flags": (
         changed("{kv-cache-dtype: auto}", "{api-key: abc}"),

@@ -129,6 +129,19 @@ def test_several_samples_are_a_list_under_ids_that_the_client_did_not_give(serve
     assert len({answer["meta_info"]["id"] for answer in answers} - {"mine"}) == 2
 
 
+@pytest.mark.parametrize(("n", "answers"), [(0, 1), (-2, 1), (2, 2), ("2", 0), (2.5, 0)])
+def test_the_number_of_samples_is_compared_with_one_as_it_stands(
+    server: tuple[str, httpx.Client], n: object, answers: int
+) -> None:
+    version, client = server
+    response = client.post("/generate", json={"text": "a", "sampling_params": {"n": n, "max_new_tokens": 4}})
+    if answers:
+        assert response.status_code == 200
+        assert len(response.json() if answers > 1 else [response.json()]) == answers
+    else:
+        assert response.status_code == (400 if version == "0.5.23" else 500)
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -109,6 +109,11 @@ def test_a_model_that_the_kit_holds_by_its_hash_is_pinned() -> None:
     assert Named("draft revision", "by SHA-256, in the kit") in found.what_ran.models
 
 
+def test_the_command_of_a_launch_tells_the_program_and_not_where_it_lay() -> None:
+    facts = edit_launches(shared_run(), lambda one: replace(one, command=("/home/me/bin/python", "-m", "sglang")))
+    assert {launch.command for launch in judge(facts).what_ran.launches} == {("python", "-m", "sglang")}
+
+
 def test_a_server_that_says_it_computes_on_a_cpu_is_shown_as_such() -> None:
     info = {"internal_states": [{"device": "cpu"}]}
     facts = edit_launches(shared_run(), lambda one: replace(one, server_info={**(one.server_info or {}), **info}))
