@@ -67,6 +67,12 @@ def test_the_hash_survives_another_order_of_keys_and_the_loss_of_comments(path: 
 
 
 @each_spec
+def test_a_real_engine_is_not_left_to_size_the_chunks_of_a_prefill_by_the_memory_it_finds(path: Path) -> None:
+    spec = load_spec(path)
+    assert spec.engine.runtime == "standin" or spec.server.chunked_prefill_size is not None
+
+
+@each_spec
 def test_there_are_prompts_for_every_block_and_none_is_sent_twice(path: Path) -> None:
     spec = load_spec(path)
     parts = [prompts_of(spec).part(block, spec.design.blocks) for block in range(spec.design.blocks)]

@@ -27,7 +27,7 @@ CPU_TORCH = "2.13.0+cpu"
 _CPU_PLAN = "torch as a CPU build: about 0.5 GB to download and 2.1 GB on disk in {venv}"
 _CUDA_PLAN = (
     "torch as a CUDA build, because pip finds no CPU build of 2.13.0 for this Python: about 2.9 GB to download and "
-    "7 GB on disk in {venv}. To avoid that, interrupt, point PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS at PyTorch's CPU "
+    "5.3 GB on disk in {venv}. To avoid that, interrupt, point PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS at PyTorch's CPU "
     "builds, use Python 3.11, and start again"
 )
 
