@@ -12,7 +12,7 @@ ENGINE = $(if $(shell grep -s 'image: cpu' $(SPEC)),cpu-engine)
 LOCK_DATE := 2026-11-27T00:00:00Z
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --exclude-newer $(LOCK_DATE) pyproject.toml
 
-.PHONY: help setup run demo cpu-engine bench-trace calibrate bench-analysis report test test-rest test-all check format schema lock lock-check
+.PHONY: help setup run demo cpu-engine bench-trace calibrate bench-analysis bench-load report test test-rest test-all check format schema lock lock-check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -47,6 +47,9 @@ calibrate: setup ## 500 runs of worlds with known truth -> docs/calibration.md; 
 
 bench-analysis: setup ## time and memory of judging 20,000 to 2,000,000 rounds
 	nice $(BIN)/python -m tests.bench.analysis
+
+bench-load: setup ## what a streamed request costs the load generator, one JSON line a candidate and level
+	$(BIN)/python -m tests.load.bench
 
 report: setup ## render the newest run file again
 	$(BIN)/speckit report

@@ -104,7 +104,7 @@ METRICS: Final = (
         "s",
         MILLISECONDS,
         Direction.LOWER,
-        "(end-to-end latency - TTFT) / (output tokens - 1) of one request; undefined for one token",
+        "(last token - first token, in time) / (output tokens - 1) of one request; undefined for one token or chunk",
     ),
     Metric(
         "e2e_latency_s",

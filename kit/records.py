@@ -93,6 +93,7 @@ class Outcome(StrEnum):
     NAN = "nan"  # SGLang reports NaN logits as a stop named "NaN happened"
     TIMEOUT = "timeout"
     REFUSED = "refused"  # nobody listens
+    DNS = "dns"  # the name has no address
     RESET = "reset"  # the connection broke before an answer
     MALFORMED = "malformed"  # an answer that is not what the contract promises
 

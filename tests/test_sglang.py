@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from kit import contract
 from kit.sglang import (
+    TRACE_BLOCK,
     ContractViolation,
     TokenChoice,
+    TracePlugin,
     adaptive_config_text,
     effective_config,
     generate_payload,
@@ -21,6 +23,8 @@ from kit.sglang import (
     read_meta,
     redact,
     token_choice,
+    trace_plugin,
+    trace_problem,
 )
 from tests.specs import make_spec
 
@@ -161,3 +165,41 @@ def test_a_token_that_ties_with_the_best_ranks_behind_it() -> None:
 )
 def test_a_choice_that_was_not_recorded_is_none(meta: dict[str, Any]) -> None:
     assert token_choice(meta, at=2 if meta is TOP_TWO else 0, token=8) is None
+
+
+def shown(**block: Any) -> dict[str, Any]:
+    """What a server says whose trace is sound, with parts of it replaced."""
+    sound = {"version": "1", "sha": "0" * 64, "reviewed_as": "0.5.21", "override": False}
+    state = {"enabled": True, "control": "on", "records": 9, "dropped": 0, "stopped": None}
+    return {"internal_states": [{TRACE_BLOCK: sound | state | block}]}
+
+
+def test_a_sound_trace_has_no_problem_before_and_after_the_warm_up() -> None:
+    assert trace_problem(shown(records=0), enabled=True) is None
+    assert trace_problem(shown(), enabled=True, warm=True) is None
+    assert trace_problem(shown(enabled=False, control="off"), enabled=False, warm=True) is None
+
+
+@pytest.mark.parametrize(
+    ("info", "problem"),
+    [
+        ({}, "has no `speckit_trace`"),
+        ({"internal_states": [{TRACE_BLOCK: "?"}]}, "has no `speckit_trace`"),
+        (shown(records=0), "recorded no iteration"),
+        (shown(dropped=3, stopped="OSError: disk full", enabled=False), "dropped 3 iterations"),
+        (shown(stopped="OSError: disk full", enabled=False), "stopped: OSError: disk full"),
+        (shown(enabled=False, control="off"), "the trace is off and should not be; its control word is 'off'"),
+    ],
+)
+def test_a_trace_that_proves_nothing_says_why(info: dict[str, Any], problem: str) -> None:
+    assert problem in (trace_problem(info, enabled=True, warm=True) or "")
+
+
+def test_a_trace_that_should_be_off_and_is_on_is_a_problem() -> None:
+    assert "the trace is on and should not be" in (trace_problem(shown(), enabled=False) or "")
+
+
+def test_the_plugin_is_named_with_its_review_and_an_override() -> None:
+    assert trace_plugin(shown()) == TracePlugin("1", "0" * 64, "0.5.21", override=False)
+    assert trace_plugin(shown(override=True, reviewed_as=None)) == TracePlugin("1", "0" * 64, None, override=True)
+    assert trace_plugin({}) is None

@@ -175,14 +175,21 @@ def _ttft(requests: Sequence[RequestRecord]) -> Floats:
 
 
 def _tpot(requests: Sequence[RequestRecord]) -> Floats:
+    """From the first token to the last. An answer that came in one piece, held back by a proxy, has none."""
     timed = [
-        (request.ended_ns - request.first_token_ns, tokens - 1)
+        (last_ns - request.first_token_ns, tokens - 1)
         for request in requests
-        if request.first_token_ns is not None and (tokens := request.completion_tokens or 0) > 1
+        if request.first_token_ns is not None
+        and (last_ns := _last_ns(request)) > request.first_token_ns
+        and (tokens := request.completion_tokens or 0) > 1
     ]
     spans, steps = np.array(timed, float).reshape(-1, 2).T
     per_token: Floats = spans / NS_PER_S / steps
     return per_token
+
+
+def _last_ns(request: RequestRecord) -> int:
+    return int(request.chunk_ns[-1]) if len(request.chunk_ns) else request.ended_ns
 
 
 def _e2e(requests: Sequence[RequestRecord]) -> Floats:

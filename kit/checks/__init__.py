@@ -1,7 +1,7 @@
 """Every reason for doubt as a value, and the state of each cell that follows from them. Pure."""
 
-from kit.checks.cell import disturbed
 from kit.checks.check import CHECKS, cell_states, check_run, evidence_of, run_checks
+from kit.checks.client import disturbed
 from kit.checks.evidence import Evidence
 from kit.checks.results import CellJudgement, CellState, Code, Doubt, Scope, Severity
 from kit.checks.run import registered_in_time

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from kit.analysis import CellResult, depth_of
 from kit.checks.evidence import Evidence, about_cell
 from kit.checks.results import Code, Doubt, Severity
-from kit.records import Outcome, Phase, Repetition
-from kit.units import NS_PER_S
+from kit.records import Outcome, Phase
+from kit.sglang import admission_limit, eager_from
 
 __all__ = [
     "cached_tokens",
-    "client_limited",
     "dead_draft",
-    "disturbed",
     "eager_decode",
     "failed_requests",
     "few_waves",
     "identity_failed",
-    "late_standin",
     "nan_logits",
     "queueing",
     "retraction",
@@ -28,11 +25,7 @@ __all__ = [
 ]
 
 MIN_WAVES = 4
-MAX_CLIENT_CPU = 0.85
-NOTABLE_LAG_S = 0.05
-CLIENT_HINT = "give the load generator a core of its own"
 MAX_EAGER_SHARE = 0.01
-MAX_LATE_SHARE = 0.01
 # Below this an acceptance length prints as 1.00.
 DEAD_ACCEPTED = 0.005
 
@@ -108,10 +101,10 @@ def retraction(evidence: Evidence) -> Iterator[Doubt]:
 
 def queueing(evidence: Evidence) -> Iterator[Doubt]:
     """Above the server's own limit requests wait in line, and the concurrency is not the one on the label."""
-    limits = {
-        launch.launch: config.get("effective_max_running_requests_per_dp") or config.get("max_running_requests")
-        for launch, config in evidence.configs()
-    }
+    limits = {launch.launch: admission_limit(launch.log) for launch in evidence.facts.launches}
+    for launch, config in evidence.configs():
+        own = config.get("effective_max_running_requests_per_dp") or config.get("max_running_requests")
+        limits[launch.launch] = own or limits[launch.launch]
     for cell, _ in evidence.cells():
         limit = limits.get(cell.launch)
         if limit is None:
@@ -138,7 +131,16 @@ def eager_decode(evidence: Evidence) -> Iterator[Doubt]:
         return
     for cell, counts in evidence.cells():
         share = counts.eager_iterations / max(counts.iterations, 1)
-        if share > MAX_EAGER_SHARE:
+        ceiling = None if counts.iterations else eager_from(evidence.launches[cell.launch].log)
+        if ceiling is not None and cell.concurrency >= ceiling:
+            yield about_cell(
+                cell,
+                Code.EAGER_DECODE,
+                Severity.INVALID,
+                f"the log shows batches of {ceiling} and more decoded without a CUDA graph: the graphs end below",
+                f"raise the largest captured batch (server.cuda_graph_batch_sizes) to {cell.concurrency} on every arm",
+            )
+        elif share > MAX_EAGER_SHARE:
             yield about_cell(
                 cell,
                 Code.EAGER_DECODE,
@@ -204,68 +206,4 @@ def identity_failed(evidence: Evidence) -> Iterator[Doubt]:
                 f"{failure.identity}: {failure.count} of {identities.checked} requests do not add up "
                 f"(for instance {failure.example})",
                 "client, server and trace must count the same requests, tokens and rounds; see docs/method.md",
-            )
-
-
-def client_limited(evidence: Evidence) -> Iterator[Doubt]:
-    """A load generator that is busy, or wakes late, measures itself."""
-    for cell, timed in evidence.passes():
-        health = timed.client
-        cpu, lag = health.get("cpu_share"), health.get("loop_lag_s")
-        if cpu is None or lag is None:
-            yield about_cell(
-                cell,
-                Code.CLIENT_UNKNOWN,
-                Severity.UNKNOWN,
-                "the load generator left no record of its own health",
-                "measure with the kit's own generator",
-            )
-            continue
-        duration = (timed.ended_ns - timed.started_ns) / NS_PER_S
-        yield from _busy(cell, cpu)
-        yield from _late(cell, lag, duration, evidence.spec.decision.noise_threshold)
-
-
-def _busy(cell: CellResult, cpu: float) -> Iterator[Doubt]:
-    if cpu > MAX_CLIENT_CPU:
-        message = f"the load generator used {cpu:.0%} of a core; it may have been the limit"
-        yield about_cell(cell, Code.CLIENT_LIMITED, Severity.INVALID, message, CLIENT_HINT)
-
-
-def _late(cell: CellResult, lag: float, duration: float, threshold: float) -> Iterator[Doubt]:
-    if lag > NOTABLE_LAG_S:
-        severity = Severity.INVALID if _lagged(lag, duration, threshold) else Severity.DOUBT
-        message = f"the load generator once woke {lag:.3f} s late in {duration:.1f} s"
-        yield about_cell(cell, Code.CLIENT_LIMITED, severity, message, CLIENT_HINT)
-
-
-def _lagged(lag: float, duration: float, threshold: float) -> bool:
-    """A late wake-up moves an edge of the window by as much, so its share of the pass is the error it can make."""
-    return lag > NOTABLE_LAG_S and lag > threshold * duration
-
-
-def _fell_behind(standin: Mapping[str, int]) -> bool:
-    """Whether the simulated world fell behind the clock. One late iteration may be chance."""
-    return standin["late"] > max(MAX_LATE_SHARE * standin["iterations"], 1)
-
-
-def disturbed(timed: Repetition, *, noise_threshold: float) -> bool:
-    """Whether the host, not the server, spoilt this pass. It depends on no result, so the pass may be made again."""
-    duration = (timed.ended_ns - timed.started_ns) / NS_PER_S
-    lag, standin = timed.client.get("loop_lag_s") or 0.0, timed.client.get("standin")
-    return _lagged(lag, duration, noise_threshold) or (standin is not None and _fell_behind(standin))
-
-
-def late_standin(evidence: Evidence) -> Iterator[Doubt]:
-    """A simulated iteration that ends late was slowed down by this host, not by the world."""
-    for cell, timed in evidence.passes():
-        standin = timed.client.get("standin")
-        if standin is not None and _fell_behind(standin):
-            yield about_cell(
-                cell,
-                Code.LATE_STANDIN,
-                Severity.INVALID,
-                f"{standin['late']} of {standin['iterations']} simulated iterations ended late; "
-                f"{MAX_LATE_SHARE:.0%} is the limit",
-                "leave the host alone while a simulated run measures, or choose a slower world",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from kit.analysis import Analysis, CellResult, spec_of
-from kit.checks import cell, run, server, trace
+from kit.checks import cell, client, content, run, server, trace
 from kit.checks.evidence import Evidence, about_run
 from kit.checks.results import CellJudgement, CellState, Code, Doubt, Severity
 from kit.records import RunFacts
@@ -25,7 +25,7 @@ CHECKS: tuple[Check, ...] = (
     server.unfair_flags,
     server.adaptive_in_force,
     server.adaptive_unstable,
-    cell.late_standin,
+    client.late_standin,
     trace.trace_missing,
     trace.trace_loss,
     trace.trace_untrusted,
@@ -40,7 +40,9 @@ CHECKS: tuple[Check, ...] = (
     cell.dead_draft,
     cell.steady_window,
     cell.few_waves,
-    cell.client_limited,
+    client.client_limited,
+    content.looping_outputs,
+    content.short_outputs,
 )
 
 # What malformed facts (a server's own JSON, above all) can make a check run into. Anything else is a defect of the kit.

@@ -53,6 +53,8 @@ class Code(StrEnum):
     NAN = "nan"
     LATE_STANDIN = "late_standin"
     FEW_WAVES = "few_waves"
+    LOOPING_OUTPUTS = "looping_outputs"
+    SHORT_OUTPUTS = "short_outputs"
     LAUNCH_FAILED = "launch_failed"
     LAUNCH_VOID = "launch_void"
     ONE_LAUNCH = "one_launch"

@@ -20,6 +20,7 @@ MANY_CHANGES = 6
 SHORT_DWELL_S = 1.0
 MOST_UNDONE = 0.9
 KV_CAPACITY = "max_total_num_tokens"
+ADMISSION = ("max_running_requests", "effective_max_running_requests_per_dp")
 
 
 def launch_failed(evidence: Evidence) -> Iterator[Doubt]:
@@ -92,11 +93,16 @@ def unfair_flags(evidence: Evidence) -> Iterator[Doubt]:
             yield about_arm(
                 difference.arm,
                 Code.UNFAIR_FLAG,
-                Severity.DOUBT if _pool_is_ample(difference, evidence) else Severity.INVALID,
+                Severity.DOUBT if _judged_by_cell(difference, evidence) else Severity.INVALID,
                 f"{difference.flag} is {difference.arm_value} on {difference.arm} and {difference.baseline_value} on "
                 f"{difference.baseline}",
                 f"state {difference.flag} for every arm, or declare the difference under the arm's `server`",
             )
+
+
+def _judged_by_cell(difference: FlagDifference, evidence: Evidence) -> bool:
+    """Whether the difference leaves cells alone that it does not reach: `queueing` voids those above a limit."""
+    return difference.flag in ADMISSION or _pool_is_ample(difference, evidence)
 
 
 def _pool_is_ample(difference: FlagDifference, evidence: Evidence) -> bool:

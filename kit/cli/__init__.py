@@ -9,6 +9,7 @@ import click
 
 from kit import __version__
 from kit.cli.evidence import diagnose_log, extract_contract, fetch_model, import_capture_files
+from kit.cli.load import load_check
 from kit.cli.runs import list_runs, report, run, show
 from kit.cli.selftest import selftest
 from kit.cli.specs import check, plan, schema
@@ -50,7 +51,19 @@ def main() -> None:
     """
 
 
-for command in (check, plan, run, report, list_runs, show, schema, import_capture_files, diagnose_log, selftest):
+for command in (
+    check,
+    plan,
+    run,
+    report,
+    list_runs,
+    show,
+    schema,
+    import_capture_files,
+    diagnose_log,
+    selftest,
+    load_check,
+):
     main.add_command(command)
 
 

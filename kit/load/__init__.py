@@ -1,6 +1,8 @@
 """The load generator: which prompts, sent how, and what came back."""
 
-from kit.load.driver import ClientHealth, Job, drive
+from kit.load.driver import Job, drive, drive_schedule
+from kit.load.guard import doubtful_content
+from kit.load.health import ClientHealth
 from kit.load.stream import Exchange, to_record
 from kit.load.workload import Prompt, Prompts, load_prompts, read_prompt_file
 
@@ -10,7 +12,9 @@ __all__ = [
     "Job",
     "Prompt",
     "Prompts",
+    "doubtful_content",
     "drive",
+    "drive_schedule",
     "load_prompts",
     "read_prompt_file",
     "to_record",

@@ -1,31 +1,34 @@
 """Sends requests and stamps times; does no arithmetic on them.
 
-A closed loop: each of C workers sends its next request when its last one has ended. Every worker owns one
-connection, because a pool shared by many streams serialises them. Bytes are stamped on arrival and parsed later.
+A closed loop: each of C slots sends its next request when its last one has ended. An open loop: each request is sent
+when it is due. Bytes are stamped on arrival and parsed later.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import ssl
+import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
 import orjson
 
+from kit.load.arrivals import Arrivals, WallClock
+from kit.load.health import ClientHealth, Watch
+from kit.load.spool import Spool
 from kit.load.stream import Exchange
+from kit.load.transport import RecordingTransport, StampedTransport
 from kit.records import Outcome
-from kit.units import Seconds
+from kit.units import NS_PER_S, Nanoseconds, Seconds
 
-__all__ = ["ClientHealth", "Job", "drive"]
+__all__ = ["Job", "drive", "drive_schedule"]
 
-_LAG_PERIOD_S = 0.02
+_CONNECT_S: Seconds = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +37,6 @@ class Job:
 
     rid: str
     payload: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ClientHealth:
-    """Whether the client could keep up: CPU share of this process, longest event-loop lag, bytes received."""
-
-    cpu_share: float
-    loop_lag_s: Seconds
-    received_bytes: int
 
 
 async def drive(
@@ -57,50 +51,142 @@ async def drive(
 
     Never raises for a failed request: the failure is in its exchange. Cancelling it closes every connection.
     """
-    exchanges = [Exchange(job.rid) for job in jobs]
-    timeout = httpx.Timeout(timeout_s, connect=10.0)
-    requests = [_request(f"{base_url}/generate", job, timeout) for job in jobs]
-    queue = iter(list(zip(exchanges, requests, strict=True)))
-    lag = _LoopLag()
-    async with AsyncExitStack() as connections:
-        clients = [await connections.enter_async_context(_client()) for _ in range(min(concurrency, len(jobs)))]
-        connections.enter_context(_no_collection())
-        started, cpu = time.monotonic(), time.process_time()
+    cell = _Cell(base_url, jobs, timeout_s=timeout_s, on_done=on_done)
+    queue = iter(cell.pairs)
+    slots = min(concurrency, len(jobs))
+    return await cell.play([cell.slot(queue) for _ in range(slots)])
+
+
+async def drive_schedule(
+    base_url: str,
+    jobs: Sequence[Job],
+    *,
+    due_s: Sequence[Seconds],
+    timeout_s: Seconds,
+    on_done: Callable[[], None] = lambda: None,
+) -> tuple[list[Exchange], ClientHealth]:
+    """Send each of `jobs` at its time in `due_s` (seconds from the start, ascending), however many are in flight.
+
+    `sent_ns` of an exchange is then the time at which it was due, so that latencies include whatever held it up; by how
+    much requests were late is in the health. Never raises for a failed request.
+    """
+    cell = _Cell(base_url, jobs, timeout_s=timeout_s, on_done=on_done)
+    exchanges, health = await cell.play([cell.scheduled(due_s)])
+    return [replace(each, sent_ns=each.due_ns) for each in exchanges], health
+
+
+class _Cell:
+    """One pass: its requests, built before it starts, and the connections they go through."""
+
+    def __init__(self, base_url: str, jobs: Sequence[Job], *, timeout_s: Seconds, on_done: Callable[[], None]) -> None:
+        url, timeout = httpx.URL(f"{base_url}/generate"), httpx.Timeout(timeout_s, connect=_CONNECT_S)
+        self.pairs = [(Exchange(job.rid), _request(url, job, timeout)) for job in jobs]
+        self._timeout_s = timeout_s
+        self._on_done = on_done
+        self._spool = Spool()
+        self._own = RecordingTransport() if url.scheme == "http" else None
+        self._stock: list[StampedTransport] = []
+        self._free: list[StampedTransport] = []
+
+    async def play(self, parts: Sequence[Coroutine[Any, Any, None]]) -> tuple[list[Exchange], ClientHealth]:
+        """Run `parts` side by side, undisturbed, and tell what came of it."""
+        watch = Watch(self._own.clock if self._own else WallClock.now())
+        exchanges = [exchange for exchange, _ in self.pairs]
+        try:
+            with _no_collection():
+                async with asyncio.TaskGroup() as group:
+                    lag = group.create_task(watch.lag())
+                    await asyncio.gather(*parts)
+                    lag.cancel()
+            health = watch.health(
+                exchanges,
+                connections=self._own.open_connections if self._own else len(self._stock),
+                received_bytes=self._spool.received_bytes,
+                spooled_bytes=self._spool.spooled_bytes,
+            )
+        finally:
+            for transport in (self._own, *self._stock):
+                if transport is not None:
+                    await transport.aclose()
+        return exchanges, health
+
+    async def slot(self, queue: Iterator[tuple[Exchange, httpx.Request]]) -> None:
+        """One slot of a closed loop. A request is due when the one before it has ended."""
+        transport, due_ns = self._take(), 0
+        for exchange, request in queue:
+            exchange.due_ns = due_ns
+            due_ns = await self._exchange(transport, exchange, request)
+
+    async def scheduled(self, due_s: Sequence[Seconds]) -> None:
+        """An open loop."""
+        start = time.monotonic_ns()
         async with asyncio.TaskGroup() as group:
-            watch = group.create_task(lag.watch())
-            await asyncio.wait([group.create_task(_worker(client, queue, timeout_s, on_done)) for client in clients])
-            watch.cancel()
-    share = (time.process_time() - cpu) / max(time.monotonic() - started, 1e-9)
-    received = sum(len(data) for exchange in exchanges for _, data in exchange.pieces)
-    return exchanges, ClientHealth(share, lag.longest_s, received)
+            for (exchange, request), due in zip(self.pairs, due_s, strict=True):
+                exchange.due_ns = start + round(due * NS_PER_S)
+                await asyncio.sleep((exchange.due_ns - time.monotonic_ns()) / NS_PER_S)
+                group.create_task(self._once(exchange, request))
+
+    async def _once(self, exchange: Exchange, request: httpx.Request) -> None:
+        transport = self._take()
+        await self._exchange(transport, exchange, request)
+        if isinstance(transport, StampedTransport):
+            self._free.append(transport)
+
+    def _take(self) -> RecordingTransport | StampedTransport:
+        """The kit's own may be shared by all; httpx's serves one request at a time."""
+        if self._own is not None:
+            return self._own
+        if self._free:
+            return self._free.pop()
+        self._stock.append(StampedTransport())
+        return self._stock[-1]
+
+    async def _exchange(
+        self, transport: RecordingTransport | StampedTransport, exchange: Exchange, request: httpx.Request
+    ) -> Nanoseconds:
+        """One request; when its answer was there. Without `AsyncClient.send`, which costs a tenth of a millisecond."""
+        arrivals: Arrivals = request.extensions["arrivals"]
+        asked_ns = time.monotonic_ns()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                response = await transport.handle_async_request(request)
+                exchange.status = response.status_code
+                try:
+                    async for _ in response.stream:  # type: ignore[union-attr]
+                        pass
+                finally:
+                    await response.aclose()
+        except (httpx.HTTPError, TimeoutError) as error:
+            exchange.broken = _kind(error, answered=exchange.status is not None)
+            exchange.error = f"{type(error).__name__}: {error}".rstrip(": ")
+        finally:
+            _fill(exchange, arrivals, asked_ns)
+            exchange.pieces = self._spool.keep(arrivals.pieces)
+            self._on_done()
+        return arrivals.ended_ns or exchange.ended_ns
 
 
-def _request(url: str, job: Job, timeout: httpx.Timeout) -> httpx.Request:
+def _fill(exchange: Exchange, arrivals: Arrivals, asked_ns: Nanoseconds) -> None:
+    """Copy the stamps; a request that was never written gets the time of the attempt.
+
+    It ends when its slot is free again. That is later than the arrival of the last byte by the queue of the event loop,
+    which belongs to the slot and not to the server: the chunks keep their own times.
+    """
+    exchange.written_ns = arrivals.sent_ns
+    exchange.sent_ns = arrivals.sent_ns or asked_ns
+    exchange.unstamped = arrivals.unstamped
+    exchange.ended_ns = time.monotonic_ns()
+
+
+def _request(url: httpx.URL, job: Job, timeout: httpx.Timeout) -> httpx.Request:
     """Built before the cell: building it between two requests would leave a slot of the server idle."""
     return httpx.Request(
         "POST",
         url,
         content=orjson.dumps(job.payload),
         headers={"Content-Type": "application/json"},
-        extensions={"timeout": timeout.as_dict()},
+        extensions={"timeout": timeout.as_dict(), "arrivals": Arrivals()},
     )
-
-
-def _client() -> httpx.AsyncClient:
-    """A client of one connection. Made before the clock starts, because 32 of them take a tenth of a second."""
-    limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
-    return httpx.AsyncClient(limits=limits, trust_env=False, verify=_tls())
-
-
-async def _worker(
-    client: httpx.AsyncClient,
-    queue: Iterator[tuple[Exchange, httpx.Request]],
-    timeout_s: Seconds,
-    on_done: Callable[[], None],
-) -> None:
-    for exchange, request in queue:
-        await _exchange(client, exchange, request, timeout_s)
-        on_done()
 
 
 @contextmanager
@@ -113,46 +199,9 @@ def _no_collection() -> Iterator[None]:
         gc.enable()
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """One context for all connections: making one takes tens of milliseconds, in which nobody else is served."""
-    return httpx.create_ssl_context(trust_env=False)
-
-
-async def _exchange(client: httpx.AsyncClient, exchange: Exchange, request: httpx.Request, timeout_s: Seconds) -> None:
-    exchange.sent_ns = time.monotonic_ns()
-    try:
-        async with asyncio.timeout(timeout_s):
-            response = await client.send(request, stream=True)
-            exchange.status = response.status_code
-            try:
-                async for data in response.aiter_raw():
-                    exchange.pieces.append((time.monotonic_ns(), data))
-            finally:
-                await response.aclose()
-    except (httpx.HTTPError, TimeoutError) as error:
-        exchange.broken = _kind(error, answered=exchange.status is not None)
-        exchange.error = f"{type(error).__name__}: {error}".rstrip(": ")
-    finally:
-        exchange.ended_ns = time.monotonic_ns()
-
-
 def _kind(error: Exception, *, answered: bool) -> Outcome:
     if isinstance(error, httpx.TimeoutException | TimeoutError):
         return Outcome.TIMEOUT
     if isinstance(error, httpx.ConnectError):
-        return Outcome.REFUSED
+        return Outcome.DNS if isinstance(error.__cause__, socket.gaierror) else Outcome.REFUSED
     return Outcome.CUT if answered else Outcome.RESET
-
-
-class _LoopLag:
-    """Longest delay with which the event loop woke a sleeper: what a stamp can be late by."""
-
-    def __init__(self) -> None:
-        self.longest_s: Seconds = 0.0
-
-    async def watch(self) -> None:
-        while True:
-            due = time.monotonic() + _LAG_PERIOD_S
-            await asyncio.sleep(_LAG_PERIOD_S)
-            self.longest_s = max(self.longest_s, time.monotonic() - due)

@@ -6,20 +6,20 @@ SSE lines arrive in pieces that respect no boundary. An event gets the arrival t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import orjson
 
+from kit.load.arrivals import Piece
 from kit.load.workload import Prompt
 from kit.records import Outcome, RequestRecord
 from kit.sglang import ContractViolation, Meta, read_meta
 from kit.units import Nanoseconds
 
-__all__ = ["Exchange", "Piece", "events", "to_record"]
+__all__ = ["Exchange", "events", "to_record"]
 
-Piece = tuple[Nanoseconds, bytes]
 _DONE = b"[DONE]"
 _CHOICES = "output_top_logprobs"
 # Log-probabilities that nobody reads: the chosen token's, which stand in the list of choices too, and the prompt's.
@@ -31,16 +31,20 @@ _NAN = "NaN happened"
 class Exchange:
     """What the driver saw of one request: stamps and bytes, no interpretation.
 
-    `broken` is how the transport failed, with its message in `error`; None when the body ended properly.
+    `broken` is how the transport failed, with its message in `error`; None when the body ended properly. `due_ns` is
+    when the request should have gone out and `written_ns` when it did, both 0 where there is no such time.
     """
 
     rid: str
     sent_ns: Nanoseconds = 0
     ended_ns: Nanoseconds = 0
     status: int | None = None
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: Sequence[Piece] = ()
     broken: Outcome | None = None
     error: str | None = None
+    due_ns: Nanoseconds = 0
+    written_ns: Nanoseconds = 0
+    unstamped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The exact, seeded list of prompts of a run, and its hash.
 
-A workload file is JSONL. A line is a prompt (`id`, `class`, `text`) or a template (`id`, `class`, `template`,
-`slots`), which stands for the product of its slots. Selection is by class in equal shares, interleaved so that
-every window of consecutive requests mixes the classes.
+A workload file is JSONL. A line is a prompt (`id`, `class`, `text`), a template (`id`, `class`, `template`, `slots`),
+which stands for the product of its slots, or a conversation of another tool. Selection is by class in equal shares,
+interleaved so that every window of consecutive requests mixes the classes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kit.errors import SpecError
+from kit.load.conversations import opening
 from kit.spec import Workload, canonical_json
 
 __all__ = ["Prompt", "Prompts", "load_prompts", "read_prompt_file"]
@@ -74,21 +75,50 @@ class _Line(BaseModel):
 
 
 def read_prompt_file(path: Path) -> list[tuple[str, str, str]]:
-    """(id, class, text) of every prompt in `path`, templates expanded.
+    """(id, class, text) of every prompt in `path`, templates expanded; the name of the file is the default class.
 
-    Raises SpecError naming file and line for a line that is neither a prompt nor a template.
+    Raises SpecError naming file and line for a line that is none of the forms.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        content = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: the workload cannot be read ({error}); name a JSONL file beside the spec") from None
     return [
-        (id_, line.prompt_class, text)
-        for number, raw in enumerate(lines, start=1)
+        prompt
+        for number, raw in enumerate(_lines(content, path), start=1)
         if raw.strip()
-        for line in [_parse(raw, path, number)]
-        for id_, text in line.texts()
+        for prompt in (_conversation(raw, path, number) or _own(raw, path, number))
     ]
+
+
+def _lines(content: str, path: Path) -> list[str]:
+    """Lines of JSONL, or the elements of one JSON array, as ShareGPT comes."""
+    if not content.lstrip().startswith("["):
+        return content.splitlines()
+    try:
+        return [json.dumps(each) for each in json.loads(content)]
+    except json.JSONDecodeError as error:
+        raise SpecError(f"{path}:{error.lineno}: {error.msg}; a file that begins with [ is one JSON array") from None
+
+
+def _conversation(raw: str, path: Path, number: int) -> list[tuple[str, str, str]] | None:
+    """The prompt of a ShareGPT or OpenAI line; None for any other line."""
+    try:
+        row = json.loads(raw)
+        text = opening(row) if isinstance(row, dict) else None
+    except json.JSONDecodeError:
+        return None
+    except ValueError as error:
+        raise SpecError(f"{path}:{number}: {error}; take the line out") from None
+    if text is None:
+        return None
+    name = row.get("id", row.get("custom_id", f"{path.stem}-{number:06d}"))
+    return [(str(name), str(row.get("class", path.stem)), text)]
+
+
+def _own(raw: str, path: Path, number: int) -> list[tuple[str, str, str]]:
+    line = _parse(raw, path, number)
+    return [(id_, line.prompt_class, text) for id_, text in line.texts()]
 
 
 def _parse(raw: str, path: Path, number: int) -> _Line:

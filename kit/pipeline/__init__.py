@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kit import __version__
 from kit.importers.capture import import_capture
+from kit.load import doubtful_content
 from kit.models import located
 from kit.pipeline.agenda import Appointment, agenda, require_same_run
 from kit.pipeline.experiment import Experiment, measure
@@ -105,5 +106,9 @@ def _header(planned: Preview, source: Path, origin: Origin, faults: Sequence[str
         host=host_facts() | truth,
         spec_commit=commit.commit if commit else None,
         spec_committed_utc=commit.committed_utc if commit else None,
-        declarations=(*planned.plan.declarations, *(f"FAULT ASKED FOR: {fault}" for fault in faults)),
+        declarations=(
+            *planned.plan.declarations,
+            *(f"FAULT ASKED FOR: {fault}" for fault in faults),
+            *doubtful_content(planned.prompts.prompts),
+        ),
     )

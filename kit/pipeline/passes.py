@@ -101,8 +101,9 @@ def _repeat(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: t
     played, broken = _settled(session, before, traced=phase is not Phase.UNTRACED)
     client = asdict(health) | {"standin": played, "log_lines": [logged, _log_lines(session)]}
     repetition = Repetition(number, cell.cell, phase, started_utc, started_ns, ended_ns, client)
-    threshold = session.spec.decision.noise_threshold
-    if phase is Phase.TIMED and attempt < _ATTEMPTS and disturbed(repetition, noise_threshold=threshold):
+    # A pass that cannot be made again stands, disturbed or not.
+    again = phase is Phase.TIMED and attempt < _ATTEMPTS and broken is None
+    if again and disturbed(repetition, noise_threshold=session.spec.decision.noise_threshold):
         repetition = replace(repetition, phase=Phase.DISTURBED)
     records = _records(exchanges, prompts, number, speculative=not isinstance(session.arm, BaselineArm))
     add_repetition(session.out, cell, repetition, records, session.trace.read_new())

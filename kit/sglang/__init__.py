@@ -16,6 +16,7 @@ from kit.sglang.answer import (
     token_choice,
 )
 from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags, outputs_payload
+from kit.sglang.log import DecodeLine, admission_limit, decode_lines, eager_from
 from kit.sglang.server import effective_config, identity_problem, leftover_problem, named_models, redact
 from kit.sglang.trace import TRACE_BLOCK, TracePlugin, trace_plugin, trace_problem
 
@@ -23,14 +24,18 @@ __all__ = [
     "COUNT_IDENTITIES",
     "TRACE_BLOCK",
     "ContractViolation",
+    "DecodeLine",
     "DraftCounts",
     "Meta",
     "TokenChoice",
     "TracePlugin",
     "adaptive_config_text",
     "added_counts",
+    "admission_limit",
     "broken_counts",
+    "decode_lines",
     "draft_counts",
+    "eager_from",
     "effective_config",
     "generate_payload",
     "identity_problem",

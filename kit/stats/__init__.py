@@ -149,6 +149,7 @@ from kit.stats.power import (
     blocks_needed,
     paired_power,
 )
+from kit.stats.repetition import Cycle, closing_cycle
 from kit.stats.rounds import (
     Reconciliation,
     Rounds,
@@ -208,6 +209,7 @@ __all__ = [
     "CrossoverKind",
     "CurveCell",
     "CurveGate",
+    "Cycle",
     "Disclosure",
     "Divergence",
     "Estimate",
@@ -246,6 +248,7 @@ __all__ = [
     "batch_folds",
     "blocks_needed",
     "class_ratio",
+    "closing_cycle",
     "contiguous_halves",
     "convention",
     "conversion_residuals",

@@ -83,7 +83,7 @@ def throughput_window(
     tokens = _tokens_within(stamps, counts, edges)
     full = _full_share(times, level, edges, concurrency)
     completions = int(((ended > t0) & (ended <= t1)).sum())
-    reason = _refusal(full, completions, concurrency)
+    reason = _refusal(full, completions, concurrency) or (None if tokens else "no token arrived in the window")
     return SteadyWindow(t0, t1, tokens, full, completions, _rate(tokens, t1 - t0, completions, reason))
 
 

@@ -13,6 +13,7 @@ import pytest
 from kit.analysis import analyse
 from kit.checks import Code, Doubt, Evidence, Severity, evidence_of
 from kit.checks import cell as checks
+from kit.checks import client as client_checks
 from kit.records import Outcome, RequestRecord, RunFacts
 from tests.builders import build_run, build_spec, edit_launches, edit_requests, shared_run
 
@@ -30,8 +31,8 @@ ALL = (
     checks.steady_window,
     checks.few_waves,
     checks.identity_failed,
-    checks.client_limited,
-    checks.late_standin,
+    client_checks.client_limited,
+    client_checks.late_standin,
 )
 
 
@@ -162,12 +163,12 @@ def test_a_broken_identity_voids_its_cell_and_names_an_example() -> None:
 def test_a_client_that_cannot_keep_up_voids_and_one_that_kept_no_record_is_unknown(
     health: dict[str, float], severity: Severity
 ) -> None:
-    assert {d.severity for d in found(checks.client_limited, client(shared_run(), **health))} == {severity}
+    assert {d.severity for d in found(client_checks.client_limited, client(shared_run(), **health))} == {severity}
 
 
 def test_one_late_wake_up_that_cannot_matter_is_only_shown() -> None:
     slow = build_run(cost=lambda depth, batch: 1.0)
-    doubts = found(checks.client_limited, client(slow, cpu_share=0.2, loop_lag_s=0.1))
+    doubts = found(client_checks.client_limited, client(slow, cpu_share=0.2, loop_lag_s=0.1))
     assert {(d.code, d.severity) for d in doubts} == {(Code.CLIENT_LIMITED, Severity.DOUBT)}
 
 
@@ -176,7 +177,7 @@ def test_more_than_one_in_a_hundred_late_iterations_void_a_simulated_cell(late: 
     facts = shared_run()
     *others, last = facts.repetitions
     slow = replace(last, client={**last.client, "standin": {"iterations": 1000, "late": late}})
-    doubts = found(checks.late_standin, replace(facts, repetitions=(*others, slow)))
+    doubts = found(client_checks.late_standin, replace(facts, repetitions=(*others, slow)))
     assert [(d.code, d.severity, d.cell) for d in doubts] == [(Code.LATE_STANDIN, Severity.INVALID, last.cell)] * fires
 
 
@@ -186,9 +187,29 @@ def test_more_than_one_in_a_hundred_late_iterations_void_a_simulated_cell(late: 
         ({"loop_lag_s": 0.2, "standin": None}, True),
         ({"loop_lag_s": 0.01, "standin": {"iterations": 100, "late": 5}}, True),
         ({"loop_lag_s": 0.01, "standin": {"iterations": 100, "late": 1}}, False),
+        ({"loop_lag_s": 0.01, "idle_share": 0.03}, True),
         ({}, False),
     ],
 )
 def test_a_pass_is_disturbed_by_the_host_and_by_nothing_else(health: dict[str, Any], expected: bool) -> None:
     timed = replace(shared_run().repetitions[-1], started_ns=0, ended_ns=2_000_000_000, client=health)
-    assert checks.disturbed(timed, noise_threshold=0.02) is expected
+    assert client_checks.disturbed(timed, noise_threshold=0.02) is expected
+
+
+@pytest.mark.parametrize(
+    ("health", "words", "severity"),
+    [
+        ({"idle_share": 0.05}, "went out late by 5.0%", Severity.INVALID),
+        ({"idle_share": 0.01}, "", None),
+        ({"clock_step_s": 0.2}, "the wall clock was set by 0.200 s", Severity.INVALID),
+        ({"fd_headroom": 0, "connections": 12}, "no file descriptor left (12 connections)", Severity.INVALID),
+        ({"stamps": "event loop", "loop_lag_p99_s": 0.004}, "late by up to 4.0 ms", Severity.DOUBT),
+        ({"stamps": "kernel", "clock_step_s": 0.0, "fd_headroom": 900}, "", None),
+    ],
+)
+def test_what_the_generator_recorded_of_itself_is_held_against_the_cell(
+    health: dict[str, Any], words: str, severity: Severity | None
+) -> None:
+    doubts = found(client_checks.client_limited, client(shared_run(), cpu_share=0.2, loop_lag_s=0.001, **health))
+    assert {doubt.severity for doubt in doubts} == ({severity} if severity else set())
+    assert all(words in doubt.message for doubt in doubts)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import socket
 import threading
 import time
@@ -15,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from kit.load import Job, drive
+from kit.load import Job, drive, drive_schedule
 from kit.records import Outcome
 
 in_flight: list[int] = []
@@ -100,3 +102,50 @@ def test_a_refused_connection_is_named() -> None:
         port = probe.getsockname()[1]
     exchanges, _ = asyncio.run(drive(f"http://127.0.0.1:{port}", jobs("ok"), concurrency=1, timeout_s=5))
     assert exchanges[0].broken is Outcome.REFUSED
+
+
+def test_an_unknown_host_is_named() -> None:
+    exchanges, _ = asyncio.run(drive("http://nowhere.invalid", jobs("ok"), concurrency=1, timeout_s=5))
+    assert (exchanges[0].broken, exchanges[0].status) == (Outcome.DNS, None)
+
+
+def test_a_client_without_descriptors_loses_no_request_and_says_so(base_url: str) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    loop_needs = 12
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + loop_needs, hard))
+        exchanges, health = asyncio.run(drive(base_url, jobs(*["ok"] * 40), concurrency=40, timeout_s=10))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(exchanges) == 40
+    assert any("open files" in (exchange.error or "") for exchange in exchanges)
+    assert health.fd_headroom <= 0 < health.connections < 40
+
+
+def test_an_open_loop_sends_by_the_clock_and_counts_from_when_a_request_was_due(base_url: str) -> None:
+    in_flight.clear()
+    due = [0.0, 0.0, 0.05, 0.1, 0.1, 0.1]
+    exchanges, health = asyncio.run(drive_schedule(base_url, jobs(*["ok"] * 6), due_s=due, timeout_s=10))
+    starts = [(exchange.sent_ns - exchanges[0].sent_ns) / 1e9 for exchange in exchanges]
+    assert starts == pytest.approx(due, abs=1e-6)
+    assert all(exchange.written_ns - exchange.sent_ns >= 0 for exchange in exchanges)
+    assert max(in_flight) == 3
+    assert 0 < health.send_late_p99_s <= health.send_late_s
+
+
+def test_an_open_loop_is_not_held_up_by_an_answer_that_does_not_come(base_url: str) -> None:
+    exchanges, _ = asyncio.run(
+        drive_schedule(base_url, jobs("hang", "ok", "ok"), due_s=[0.0, 0.05, 0.1], timeout_s=0.6)
+    )
+    assert [exchange.broken for exchange in exchanges] == [Outcome.TIMEOUT, None, None]
+    assert exchanges[2].ended_ns < exchanges[0].ended_ns
+
+
+def test_the_health_of_a_pass_says_what_the_client_did(base_url: str) -> None:
+    _, health = asyncio.run(drive(base_url, jobs(*["ok"] * 12), concurrency=3, timeout_s=10))
+    assert (health.connections, health.stamps, health.spooled_bytes) == (3, "kernel", 0)
+    assert health.cpu_share > 0
+    assert 0 < health.send_late_p99_s <= health.send_late_s
+    assert 0 < health.idle_share < 0.5
+    assert health.fd_headroom > 0
+    assert health.clock_step_s < 0.001

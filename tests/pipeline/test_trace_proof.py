@@ -35,7 +35,10 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> RunFacts:
     folder = tmp_path_factory.mktemp("run")
     faults = tuple(f"{arm}:{fault}" for arm, (fault, _) in FAULTS.items())
     sitting = Sitting(out=folder / "run.duckdb", faults=faults)
-    return read_run(run_spec(write_spec(folder, arms=ARMS, load=LOAD), sitting=sitting, watcher=Progress()))
+    with pytest.MonkeyPatch.context() as patch:
+        # On a busy host a pass made again would come before the line that cannot be read.
+        patch.setattr("kit.pipeline.passes.disturbed", lambda repetition, *, noise_threshold: False)
+        return read_run(run_spec(write_spec(folder, arms=ARMS, load=LOAD), sitting=sitting, watcher=Progress()))
 
 
 @pytest.mark.parametrize("arm", FAULTS)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from kit.standin.engine import Speculation
+from kit.standin.faults import Faults
 from kit.standin.trace import TraceFile
 from kit.standin.world import load_world
 from tests.standin.worlds import engine, play, request
@@ -44,3 +45,28 @@ def test_without_speculation_there_are_no_draft_tokens_to_record(tmp_path: Path)
         (None, None, [3, 0]),
         (None, None, [4, 1]),
     ]
+
+
+def test_the_control_file_is_obeyed_when_asked_and_an_unknown_word_changes_nothing(tmp_path: Path) -> None:
+    trace, control = TraceFile(tmp_path, largest_graph=8), tmp_path / "control"
+    (_, decode, *_) = play(engine(WORLD, None), request(WORLD, 0, tokens=4))
+    written = []
+    for word in ("off", "of", "on"):
+        control.write_text(word)
+        trace.write(decode, launch_s=0.0, ready_s=0.0)  # what was in force until somebody asks
+        trace.obey()
+        trace.write(decode, launch_s=0.0, ready_s=0.0)
+        status = trace.status()
+        written.append((status["records"], status["enabled"], status["control"]))
+    trace.close()
+    assert written == [(1, False, "off"), (1, False, "of"), (2, True, "on")]
+
+
+def test_a_trace_that_stops_counts_what_it_drops(tmp_path: Path) -> None:
+    trace = TraceFile(tmp_path, largest_graph=8, faults=Faults(trace_stops=2))
+    for iteration in play(engine(WORLD, None), request(WORLD, 0, tokens=6)):
+        trace.write(iteration, launch_s=0.0, ready_s=0.0)
+    status = trace.status()
+    trace.close()
+    assert (status["records"], status["enabled"]) == (2, False)
+    assert status["dropped"] == 4 and status["stopped"]
