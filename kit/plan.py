@@ -13,6 +13,7 @@ from kit.spec import BaselineArm, Spec
 from kit.units import Seconds
 
 __all__ = [
+    "OUTPUTS",
     "TOGGLED",
     "Plan",
     "PlannedCell",
@@ -26,6 +27,10 @@ __all__ = [
 
 TOGGLED = (Phase.TRACED, Phase.UNTRACED, Phase.UNTRACED, Phase.TRACED) * 2
 """Passes of a launch that shows what the trace costs: neighbours are pairs, mirrored so that a linear drift cancels."""
+
+
+OUTPUTS = (Phase.OUTPUTS,)
+"""The pass whose answers are compared token by token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +116,14 @@ def make_plan(spec: Spec, selection: Selection | None = None) -> Plan:
         order = [entries[i] for i in rng.permutation(len(entries))] if block % 2 == 0 else order[::-1]
         here = [entry for entry in order if block == 0 or entry[0] not in spec.design.once]
         levels = selection.levels or spec.load.concurrency
-        cells = tuple(_cell(spec, levels[i]) for i in rng.permutation(len(levels)))
+        cells = (*(_cell(spec, levels[i]) for i in rng.permutation(len(levels))), *_outputs(spec))
         launches += [PlannedLaunch(block, at, arm, role, cells) for at, (arm, role) in enumerate(here)]
     if spec.design.closing_baseline:
         first = next(launch for launch in launches if launch.arm == _baseline(spec))
         launches.append(PlannedLaunch(first.block, len(entries), first.arm, Role.CLOSING, first.cells))
     if (traced := spec.design.trace_cost) is not None and (traced, Role.MEASURE) in entries:
-        toggled = tuple(replace(cell, passes=TOGGLED) for cell in launches[0].cells)
+        timed = (cell for cell in launches[0].cells if cell.passes != OUTPUTS)
+        toggled = tuple(replace(cell, passes=TOGGLED) for cell in timed)
         launches.append(PlannedLaunch(0, len(entries) + 1, traced, Role.TRACE_COST, toggled))
     return Plan(tuple(launches), _declarations(spec, selection))
 
@@ -160,6 +166,13 @@ def _baseline(spec: Spec) -> str:
 def _cell(spec: Spec, concurrency: int) -> PlannedCell:
     """Warm-up fills every slot of the cell at least once."""
     return PlannedCell(concurrency, spec.load.requests(concurrency), max(spec.load.warmup_requests, concurrency))
+
+
+def _outputs(spec: Spec) -> tuple[PlannedCell, ...]:
+    """Cells without a clock, after those with one: nothing that was timed has seen what they do to the server."""
+    rule = spec.losslessness
+    levels = rule.concurrency if rule.prompts else ()
+    return tuple(PlannedCell(level, rule.prompts, 0, OUTPUTS) for level in levels)
 
 
 def _declarations(spec: Spec, selection: Selection) -> tuple[str, ...]:

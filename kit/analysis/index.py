@@ -5,7 +5,7 @@ Everything that is counted per request or per round is an array; a loop runs ove
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -136,18 +136,34 @@ class Index:
     @cached_property
     def requests(self) -> RequestTable:
         """All requests of timed repetitions."""
-        return _table(self)
+        return _table(self, [rep for reps in self.timed.values() for rep in reps])
+
+    @cached_property
+    def outputs(self) -> RequestTable:
+        """The answers that are compared token by token: those of passes made for it, else the timed ones."""
+        own = [
+            repetition
+            for repetition in self.facts.repetitions
+            if repetition.phase is Phase.OUTPUTS and self.cells[repetition.cell].launch not in self.begun_again
+        ]
+        return _table(self, own) if own else self.requests
 
     def arm_of(self, launch: int) -> Arm:
         """The arm that a launch served."""
         return self.arms[self.launches[launch].arm]
 
-    def levels(self, arm: str, *, role: Role = Role.MEASURE) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Concurrencies of an arm, ascending, each with its cells in launch order."""
+    def levels(
+        self, arm: str, *, role: Role = Role.MEASURE, of: RequestTable | None = None
+    ) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Concurrencies of an arm, ascending, each with its cells in launch order.
+
+        Only cells of which the table `of` has requests: the timed ones, unless another is named.
+        """
         found: dict[int, list[int]] = {}
+        known = set((self.requests if of is None else of).cell.tolist())
         for cell in self.facts.cells:
             launch = self.launches[cell.launch]
-            if launch.arm == arm and launch.role is role:
+            if launch.arm == arm and launch.role is role and cell.cell in known:
                 found.setdefault(cell.concurrency, []).append(cell.cell)
         for concurrency in sorted(found):
             yield concurrency, tuple(found[concurrency])
@@ -183,8 +199,8 @@ class Index:
         return depth
 
 
-def _table(index: Index) -> RequestTable:
-    cell_of = {rep.repetition: rep.cell for reps in index.timed.values() for rep in reps}
+def _table(index: Index, repetitions: Iterable[Repetition]) -> RequestTable:
+    cell_of = {repetition.repetition: repetition.cell for repetition in repetitions}
     records = tuple(request for request in index.facts.requests if request.repetition in cell_of)
     cell = _ints([cell_of[request.repetition] for request in records])
     launch_of = np.full(max(index.cells, default=0) + 1, NONE, np.int64)

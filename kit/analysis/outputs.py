@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+
 from kit.analysis.index import Index, divergence
 from kit.analysis.output_results import Divergence, Losslessness, Pairing
 from kit.records import RequestRecord, Role
@@ -37,7 +39,7 @@ def losslessness(index: Index) -> tuple[Losslessness, ...]:
     measured = {
         (arm.name, c): _outputs(index, arm.name, c, Role.MEASURE)
         for arm in index.spec.arms
-        for c, _ in index.levels(arm.name)
+        for c, _ in index.levels(arm.name, of=index.outputs)
     }
     return (*_against_baselines(index, measured), *_controls(index, measured))
 
@@ -58,18 +60,18 @@ def _controls(index: Index, measured: Mapping[tuple[str, int], _Outputs]) -> Ite
         for one, other in combinations(mine, 2):
             yield from _compared(Pairing.AA_TOKENS, other, one)
         for role in (Role.AA_SPEED, Role.CLOSING):
-            for concurrency, _ in index.levels(arm.name, role=role):
+            for concurrency, _ in index.levels(arm.name, role=role, of=index.outputs):
                 if (arm.name, concurrency) in measured:
                     again = _outputs(index, arm.name, concurrency, role)
                     yield from _compared(Pairing.AA_TOKENS, again, measured[arm.name, concurrency])
 
 
 def _outputs(index: Index, arm: str, concurrency: int, role: Role) -> _Outputs:
-    cells = dict(index.levels(arm, role=role)).get(concurrency, ())
-    table = index.requests
+    table = index.outputs
+    cells = dict(index.levels(arm, role=role, of=table)).get(concurrency, ())
     answers: dict[Key, RequestRecord] = {}
     launches: set[int] = set()
-    for at in (index.in_cells(cells) & table.ok & (table.ids > 0)).nonzero()[0].tolist():
+    for at in (np.isin(table.cell, cells) & table.ok & (table.ids > 0)).nonzero()[0].tolist():
         launch = index.launches[int(table.launch[at])]
         launches.add(launch.launch)
         answers.setdefault((launch.block, table.records[at].prompt), table.records[at])

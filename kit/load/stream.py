@@ -21,6 +21,9 @@ __all__ = ["Exchange", "Piece", "events", "to_record"]
 
 Piece = tuple[Nanoseconds, bytes]
 _DONE = b"[DONE]"
+_CHOICES = "output_top_logprobs"
+# Log-probabilities that nobody reads: the chosen token's, which stand in the list of choices too, and the prompt's.
+_BULK = frozenset({"output_token_logprobs", "input_token_logprobs", "input_top_logprobs", "output_token_ids_logprobs"})
 _NAN = "NaN happened"
 
 
@@ -97,6 +100,7 @@ def _assemble(pieces: Sequence[Piece]) -> _Answer:
     chunk_ns: list[int] = []
     chunk_tokens: list[int] = []
     ids: list[int] = []
+    choices: list[Any] = []
     final = None
     for at_ns, payload in events(pieces):
         if payload == _DONE:
@@ -106,22 +110,26 @@ def _assemble(pieces: Sequence[Piece]) -> _Answer:
             raise _StreamError(str(event["error"])[:500])
         meta, new = event["meta_info"], event.get("output_ids") or []
         tokens = meta["completion_tokens"] - sum(chunk_tokens)
-        ids = _joined(ids, new, tokens, meta["completion_tokens"])
+        ids = _joined(ids, new, tokens, meta["completion_tokens"], "output_ids")
         if tokens > 0:
             chunk_ns.append(at_ns)
             chunk_tokens.append(tokens)
+        if _CHOICES in meta:
+            choices = _joined(choices, meta[_CHOICES] or [], tokens, meta["completion_tokens"], _CHOICES)
         if meta.get("finish_reason") is not None:
-            final = meta
+            final = {name: value for name, value in meta.items() if name not in _BULK}
+    if final is not None and choices:
+        final[_CHOICES] = choices
     return _Answer(chunk_ns, chunk_tokens, ids, final)
 
 
-def _joined(ids: list[int], new: list[int], tokens: int, total: int) -> list[int]:
-    """Output ids so far: a chunk brings either only the new ones (incremental streaming) or all of them."""
+def _joined(so_far: list[Any], new: list[Any], tokens: int, total: int, name: str) -> list[Any]:
+    """One entry a position so far: a chunk brings either only the new ones (incremental streaming) or all of them."""
     if len(new) == tokens:
-        return ids + new
+        return so_far + new
     if len(new) == total:
         return new
-    raise ContractViolation(f"a chunk brings {len(new)} output_ids for {tokens} new tokens of {total}")
+    raise ContractViolation(f"a chunk brings {len(new)} {name} for {tokens} new tokens of {total}")
 
 
 def _judged(base: RequestRecord, exchange: Exchange, answer: _Answer, speculative: bool) -> RequestRecord:

@@ -15,10 +15,10 @@ from kit.errors import ServerError, TraceError
 from kit.importers.trace_tail import TraceTail
 from kit.load import Exchange, Job, Prompt, drive, to_record
 from kit.pipeline.watcher import Watcher
-from kit.plan import TOGGLED, PlannedCell
+from kit.plan import OUTPUTS, TOGGLED, PlannedCell
 from kit.records import Cell, Launch, Phase, Repetition, RequestRecord
 from kit.runtime import Endpoint, flush_cache, server_info, set_trace
-from kit.sglang import effective_config, generate_payload, trace_problem
+from kit.sglang import effective_config, generate_payload, outputs_payload, trace_problem
 from kit.spec import Arm, BaselineArm, Spec
 from kit.store import add_repetition
 
@@ -55,6 +55,11 @@ def measure_cell(session: Session, planned: PlannedCell, position: int) -> None:
     """
     cell = Cell(session.launch.launch * 1000 + position, session.launch.launch, planned.concurrency, position)
     session.watcher.step(f"{session.arm.name} at concurrency {planned.concurrency}")
+    if planned.passes == OUTPUTS:
+        limit = session.spec.losslessness.max_output_tokens
+        prompts = tuple(replace(prompt, max_new_tokens=limit) for prompt in session.block[: planned.requests])
+        _repeat(session, cell, 1, Phase.OUTPUTS, prompts)
+        return
     _repeat(session, cell, 0, Phase.WARMUP, session.block[-planned.warmup_requests :])
     prompts = session.block[: planned.requests]
     if planned.passes == TOGGLED:
@@ -86,7 +91,7 @@ def _repeat(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: t
     exchanges, health = asyncio.run(
         drive(
             session.endpoint.base_url,
-            _jobs(session, cell, attempt, prompts),
+            _jobs(session, cell, attempt, phase, prompts),
             concurrency=cell.concurrency,
             timeout_s=session.spec.load.request_timeout_s,
             on_done=session.watcher.advance,
@@ -136,15 +141,20 @@ def _standin(info: Mapping[str, Any]) -> dict[str, int]:
     return counts
 
 
-def _jobs(session: Session, cell: Cell, attempt: int, prompts: tuple[Prompt, ...]) -> list[Job]:
+def _jobs(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: tuple[Prompt, ...]) -> list[Job]:
     """Fixed-width ids, because SGLang aborts by prefix."""
-    workload = session.spec.workload
-    prefix = f"L{cell.launch:03d}-C{cell.concurrency:04d}-{attempt}"
+    kind = "X" if phase is Phase.OUTPUTS else "C"
+    prefix = f"L{cell.launch:03d}-{kind}{cell.concurrency:04d}-{attempt}"
     rids = [f"{prefix}{index:05d}" for index in range(len(prompts))]
-    return [
-        Job(rid, generate_payload(prompt.text, rid=rid, max_new_tokens=prompt.max_new_tokens, workload=workload))
-        for rid, prompt in zip(rids, prompts, strict=True)
-    ]
+    return [Job(rid, _payload(session, phase, prompt, rid)) for rid, prompt in zip(rids, prompts, strict=True)]
+
+
+def _payload(session: Session, phase: Phase, prompt: Prompt, rid: str) -> dict[str, Any]:
+    if phase is Phase.OUTPUTS:
+        reference = isinstance(session.arm, BaselineArm)
+        return outputs_payload(prompt.text, rid=rid, max_new_tokens=prompt.max_new_tokens, reference=reference)
+    workload = session.spec.workload
+    return generate_payload(prompt.text, rid=rid, max_new_tokens=prompt.max_new_tokens, workload=workload)
 
 
 def _records(

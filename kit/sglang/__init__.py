@@ -15,7 +15,7 @@ from kit.sglang.answer import (
     read_meta,
     token_choice,
 )
-from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags
+from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags, outputs_payload
 from kit.sglang.server import effective_config, identity_problem, leftover_problem, named_models, redact
 from kit.sglang.trace import TRACE_BLOCK, TracePlugin, trace_plugin, trace_problem
 
@@ -37,6 +37,7 @@ __all__ = [
     "launch_flags",
     "leftover_problem",
     "named_models",
+    "outputs_payload",
     "read_meta",
     "redact",
     "token_choice",

@@ -8,7 +8,7 @@ from typing import Any
 
 from kit.spec import AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Server, Spec, Workload
 
-__all__ = ["adaptive_config_text", "generate_payload", "launch_flags"]
+__all__ = ["adaptive_config_text", "generate_payload", "launch_flags", "outputs_payload"]
 
 Flag = str | int | float | bool | None
 
@@ -101,6 +101,16 @@ def _arguments(flags: Mapping[str, Flag]) -> Iterator[str]:
         yield f"--{name}"
         if value is not True:
             yield str(value)
+
+
+def outputs_payload(text: str, *, rid: str, max_new_tokens: int, reference: bool) -> dict[str, Any]:
+    """The body of an answer that is compared token by token: greedy, to its natural end.
+
+    The `reference` also tells the two likeliest tokens of each position, so that a tie can be told from a violation.
+    """
+    sampling = {"max_new_tokens": max_new_tokens, "temperature": 0.0, "ignore_eos": False}
+    body = {"rid": rid, "text": text, "stream": True, "sampling_params": sampling}
+    return body | ({"return_logprob": True, "top_logprobs_num": 2} if reference else {})
 
 
 def generate_payload(text: str, *, rid: str, max_new_tokens: int, workload: Workload) -> dict[str, Any]:

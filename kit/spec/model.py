@@ -190,6 +190,13 @@ class Gate(StrictModel):
 class Losslessness(StrictModel):
     """How outputs are compared (docs/method.md 4)."""
 
+    prompts: NonNegativeInt = 0
+    """Prompts that each launch also answers to their natural end, untimed; 0 compares the timed answers instead."""
+    concurrency: tuple[PositiveInt, ...] = (8,)
+    """Requests in flight of that pass, one pass for each value."""
+    max_output_tokens: PositiveInt = 256
+    """Longest of these answers."""
+
     tau_floor: float = Field(default=0.01, gt=0)
     """Smallest log-probability margin below which a divergence can be a tie."""
 

@@ -52,6 +52,7 @@ def faults(spec: Spec) -> Iterator[Fault]:
     yield from _arms(spec)
     yield from _references(spec)
     yield from _once(spec)
+    yield from _outputs(spec)
     yield from _load(spec)
 
 
@@ -164,6 +165,23 @@ def _once(spec: Spec) -> Iterator[Fault]:
             yield Fault(
                 ("design", "once", at), f"`{name}` is no arm that speculates; there are {', '.join(speculating)}"
             )
+
+
+def _outputs(spec: Spec) -> Iterator[Fault]:
+    rule, share = spec.losslessness, spec.workload.prompts // spec.design.blocks
+    if rule.prompts > share:
+        yield Fault(("losslessness", "prompts"), f"{rule.prompts} are more than the {share} of a block: use {share}")
+    if rule.prompts and max(rule.concurrency, default=0) > spec.server.max_running_requests:
+        yield Fault(
+            ("losslessness", "concurrency"),
+            f"{max(rule.concurrency)} is above server.max_running_requests {spec.server.max_running_requests}",
+        )
+    if rule.prompts and rule.max_output_tokens >= spec.server.context_length:
+        yield Fault(
+            ("losslessness", "max_output_tokens"),
+            f"{rule.max_output_tokens} tokens and a prompt do not fit server.context_length "
+            f"{spec.server.context_length}",
+        )
 
 
 def _load(spec: Spec) -> Iterator[Fault]:

@@ -34,6 +34,8 @@ class Wording:
         }
         if latency_s is None or not request.ended_in_queue:
             meta |= _counts(request)
+        if request.top_logprobs:
+            meta |= _choices(request, since, until)
         if latency_s is not None:
             meta |= self._last(request, until, latency_s)
         return {
@@ -51,6 +53,18 @@ class Wording:
             counts = _speculative(request, until, self.proposals)
             meta |= {key: value for key, value in counts.items() if key in self.dialect.speculative_keys}
         return meta
+
+
+def _choices(request: Request, since: Tokens, until: Tokens) -> dict[str, Any]:
+    """The likeliest tokens of each position; of the prompt's there are none unless asked for, as in SGLang."""
+    top = request.text.choices(since, until, top=request.top_logprobs)
+    return {
+        "input_token_logprobs": [],
+        "input_top_logprobs": [],
+        "output_token_logprobs": [chosen for chosen, *_ in top],
+        "output_token_logprobs_length": until,
+        "output_top_logprobs": top,
+    }
 
 
 def _counts(request: Request) -> dict[str, Any]:

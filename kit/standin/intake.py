@@ -33,7 +33,10 @@ class Body(BaseModel):
     input_ids: list[int] | list[list[int]] | None = None
     sampling_params: Parameters | list[Parameters] | None = None
     stream: bool = False
-    return_logprob: bool | list[bool] = False
+    return_logprob: bool = False
+    top_logprobs_num: int = 0
+    logprob_start_len: int = -1
+    return_text_in_logprobs: bool = False
 
     @property
     def batched(self) -> bool:
@@ -90,9 +93,14 @@ class Intake:
 
         Raises ValueError where SGLang answers 400 and TypeError where it answers 500.
         """
-        if body.return_logprob:
-            raise ValueError("the stand-in has no log probabilities; leave return_logprob out")
-        return [self._request(part) for part in _parts(body)]
+        if body.return_logprob and (body.logprob_start_len >= 0 or body.return_text_in_logprobs):
+            raise ValueError(
+                "the stand-in has no log probabilities of prompts, and no texts beside them; leave them out"
+            )
+        found = [self._request(part) for part in _parts(body)]
+        for request in found:
+            request.top_logprobs = max(body.top_logprobs_num, 1) if body.return_logprob else 0
+        return found
 
     def request(self, body: Body) -> Request:
         """The only request in `body`; raises as `requests` does."""

@@ -32,6 +32,7 @@ class Request:
     stop_first: bool = False
     runs_to_limit: bool = True
     cached_tokens: Tokens = 0
+    top_logprobs: int = 0
     produced: Tokens = 0
     histogram: list[int] = field(default_factory=list)
     retracted: bool = False

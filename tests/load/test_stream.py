@@ -123,3 +123,21 @@ JSON = st.recursive(
 def test_arbitrary_json_events_never_raise(values: list[Any]) -> None:
     made = record(b"".join(b"data: " + orjson.dumps(value) + b"\n\n" for value in values))
     assert (made.outcome is Outcome.OK) == (made.error is None)
+
+
+@pytest.mark.parametrize("incremental", [True, False])
+def test_the_choices_of_every_chunk_come_to_one_list(incremental: bool) -> None:
+    ids = [7, 8, 9, 10, 11]
+    choices = [[[-0.1, token, None], [-2.0, token + 1, None]] for token in ids]
+
+    def part(since: int, until: int) -> dict[str, Any]:
+        first = since if incremental else 0
+        meta = {"output_top_logprobs": choices[first:until], "output_token_logprobs": [[-0.1, 7, None]]}
+        if until == 5:
+            return final(until, ids[first:], LENGTH, **meta)
+        return event(until, ids[first:until], **meta)
+
+    made = record(*(body(part(*span)) for span in ((0, 1), (1, 3), (3, 5))), speculative=False)
+    assert (made.outcome, made.error) == (Outcome.OK, None)
+    assert (made.meta_info or {})["output_top_logprobs"] == choices
+    assert "output_token_logprobs" not in (made.meta_info or {})

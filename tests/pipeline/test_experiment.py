@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import yaml
 
-from kit.analysis import analyse, failed_answers
+from kit.analysis import Pairing, analyse, failed_answers
 from kit.checks import Code, Doubt, Severity, check_run
 from kit.console import Progress
 from kit.errors import ServerError, SpecError
@@ -309,3 +309,47 @@ def test_another_spec_or_host_is_not_the_same_run(
     sitting = Sitting(out=tmp_path / "run.duckdb", resume=True)
     with pytest.raises(SpecError, match=reason):
         run_spec(source, sitting=sitting, watcher=Progress())
+
+
+TO_THE_END = {
+    "load": ONE_LEVEL,
+    "losslessness": {"prompts": 10, "concurrency": [2, 4], "max_output_tokens": 200},
+    "design": {"blocks": 1, "aa_speed": True},
+}
+
+
+def outputs_run(folder: Path, world: str) -> RunFacts:
+    source, out = write_spec(folder, engine={"world": world}, **TO_THE_END), folder / "run.duckdb"
+    run_spec(source, sitting=Sitting(out=out, selection=Selection(arms=("baseline", "k3"))), watcher=Progress())
+    return read_run(out)
+
+
+def test_answers_to_their_natural_end_are_compared_instead_of_the_timed_ones(tmp_path: Path) -> None:
+    facts = outputs_run(tmp_path, "crossover")
+    phases = Counter(repetition.phase for repetition in facts.repetitions)
+    assert (phases[Phase.OUTPUTS], phases[Phase.WARMUP]) == (6, 3)
+    own = {repetition.repetition for repetition in facts.repetitions if repetition.phase is Phase.OUTPUTS}
+    answers = [request for request in facts.requests if request.repetition in own]
+    assert {request.finish_reason for request in answers} == {"stop"}
+    analysis = analyse(facts)
+    assert {cell.concurrency for cell in analysis.cells} == {4}
+    compared = [(one.pairing, one.concurrency, one.prompts, one.equal_ids) for one in analysis.losslessness]
+    assert (Pairing.ARM, 2, 10, 10) in compared
+    assert (Pairing.ARM, 4, 10, 10) in compared
+    assert {one.pairing for one in analysis.losslessness} == {Pairing.ARM, Pairing.AA_TOKENS}
+
+
+def test_the_baseline_alone_tells_how_near_its_choices_were(tmp_path: Path) -> None:
+    facts = outputs_run(tmp_path, "lossy")
+    arms = {launch.launch: launch.arm for launch in facts.launches}
+    launch_of = {cell.cell: cell.launch for cell in facts.cells}
+    own = {r.repetition: arms[launch_of[r.cell]] for r in facts.repetitions if r.phase is Phase.OUTPUTS}
+    for request in facts.requests:
+        choices = (request.meta_info or {}).get("output_top_logprobs")
+        if own.get(request.repetition) == "baseline":
+            assert [entry[0][1] for entry in choices or ()] == request.output_ids.tolist()
+        else:
+            assert choices is None
+    parted = [d for one in analyse(facts).losslessness if one.pairing is Pairing.ARM for d in one.divergences]
+    assert parted
+    assert all(d.margin is not None and d.margin >= 0.05 for d in parted)
