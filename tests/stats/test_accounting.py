@@ -15,6 +15,8 @@ from kit.stats import (
     cost,
     cost_account,
     paired_power,
+    ratio_estimate,
+    relative_se,
     speculation_tax,
 )
 
@@ -83,10 +85,27 @@ def test_two_launches_give_costs_without_intervals_and_no_acceptance_gives_none(
     assert account is not None and account.ceiling.interval is None
     assert account.ceiling.reason == "2 of the 3 blocks that an interval needs"
     assert cost_account(Estimate.missing("no rounds"), K=3, batch=8, X=[1.0], X0=[1.0]) is None
-    none = cost_account(tau, K=3, batch=8, X=[], X0=[])
-    assert none is not None and none.speedup.point is None and none.time_ratio.point is None
+    assert cost_account(tau, K=3, batch=8, X=[], X0=[]) is None
     with pytest.raises(StatsError, match="above 0"):
         cost(0.0, K=1, B=1, X=1.0, X0=1.0)
+
+
+def test_no_draft_can_win_only_where_the_whole_ceiling_is_below_1() -> None:
+    tau = Estimate(1.4, Interval(1.39, 1.41, 0.95), 100, "prompts")
+    plain = [300.0, 303.0, 297.0]
+    hopeless, open_, fine = (
+        cost_account(tau, K=1, batch=8, X=[x * share for x in plain], X0=plain) for share in (0.5, 0.7, 0.9)
+    )
+    assert hopeless is not None and hopeless.no_draft_can_win is True
+    assert open_ is not None and open_.no_draft_can_win is None
+    assert fine is not None and fine.no_draft_can_win is False
+
+
+def test_the_relative_error_of_an_iteration_is_that_of_the_logs_over_blocks() -> None:
+    logs = np.array([0.01, -0.02, 0.015, 0.0])
+    error = relative_se(ratio_estimate(np.exp(logs), b=np.ones(4)))
+    assert error == pytest.approx(logs.std(ddof=1) / 2)
+    assert relative_se(ratio_estimate([1.0], b=[1.0])) is None
 
 
 def test_power_agrees_with_simulation_and_with_study_b() -> None:

@@ -19,6 +19,7 @@ from kit.stats import (
     spearman_brown,
     split_half,
     spread,
+    spread_within,
 )
 from kit.stats.arrays import IntArray
 from tests.stats.worlds import TEXT, capture, easy_and_hard_texts, histograms, homogeneous_texts, run_lengths
@@ -123,3 +124,16 @@ def test_spearman_brown_refuses_what_is_no_correlation() -> None:
         with pytest.raises(StatsError, match="correlation"):
             spearman_brown(r)
     assert icc1([])["icc"] is None and icc1([[1, 2]])["icc"] is None and icc1([[1], [2]])["icc"] is None
+
+
+def test_the_spread_in_a_batch_is_that_of_its_requests_and_not_of_their_noise() -> None:
+    rng = np.random.default_rng(12)
+    alike = rng.multinomial(60, [0.5, 0.3, 0.2], 400)
+    easy, hard = rng.multinomial(60, [0.1, 0.2, 0.7], 200), rng.multinomial(60, [0.7, 0.2, 0.1], 200)
+    mixed = np.stack([easy, hard], axis=1).reshape(400, 3)
+    batch, draws = np.arange(400) // 4, Resampling(seed=1, draws=200)
+    none, some = (spread_within(h, batch=batch, resampling=draws) for h in (alike, mixed))
+    assert none.point is not None and none.point < 0.1
+    assert some.interval is not None and some.interval.lo > 0.6
+    assert some.n == 100
+    assert spread_within(alike, batch=np.arange(400), resampling=draws).point is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -88,6 +90,22 @@ def test_the_order_of_requests_changes_no_gap() -> None:
     a, b = (oracle_gaps(r, Ks=KS, cost=measured_cost(), resampling=DRAWS) for r in (straight, shuffled))
     assert a.curve_over_scalar.point == pytest.approx(b.curve_over_scalar.point)
     assert a.ragged_over_curve.point == pytest.approx(b.ragged_over_curve.point)
+
+
+def test_a_replay_that_repeats_the_deepest_curve_gives_the_gaps_of_the_curve() -> None:
+    requests = requests_of(homogeneous_texts(64, seed=4, rate=0.6, length=128))
+    replayed = tuple((_cut(requests.first, K), _cut(requests.second, K)) for K in KS)
+    curve, replay = (
+        oracle_gaps(r, Ks=KS, cost=measured_cost(), resampling=DRAWS)
+        for r in (requests, replace(requests, replayed=replayed))
+    )
+    assert replay.curve_over_scalar.point == pytest.approx(curve.curve_over_scalar.point)
+    assert replay.ragged_over_curve.point == pytest.approx(curve.ragged_over_curve.point)
+
+
+def _cut(h: IntArray, K: int) -> IntArray:
+    """What a capture at depth K would have counted, had its rounds begun where the deepest one's did."""
+    return np.hstack([h[:, :K], h[:, K:].sum(axis=1, keepdims=True)])
 
 
 def test_the_oracle_is_withheld_outside_the_measured_grid() -> None:
