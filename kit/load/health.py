@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import resource
 import time
@@ -10,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-import numpy as np
 
 from kit.load.arrivals import WallClock, coalesced
 from kit.load.stream import Exchange
@@ -107,4 +106,5 @@ def _headroom() -> int:
 
 
 def _p99(values: Sequence[Seconds]) -> Seconds:
-    return float(np.quantile(values, 0.99)) if values else 0.0
+    """Nearest rank; numpy's would load a module first, and here there may be no descriptor left to do so."""
+    return sorted(values)[math.ceil(0.99 * len(values)) - 1] if values else 0.0
