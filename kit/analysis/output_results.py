@@ -96,7 +96,8 @@ class CellEvidence:
     """What server and trace say about the timed requests of one cell, for the checks.
 
     Counts are None where the server reported none. `drafting` is the number of requests that count a verify round,
-    of the `continued` ones that had more than the token of prefill. Iterations are those that served a timed request.
+    of the `continued` ones that had more than the token of prefill. `drafted_rounds` are the verify rounds with K above
+    0, None without a trace. Iterations are those that served a timed request.
     """
 
     cell: int
@@ -104,6 +105,7 @@ class CellEvidence:
     retractions: int | None
     verify_rounds: int
     accepted_drafts: int
+    drafted_rounds: int | None
     drafting: int
     continued: int
     iterations: int

@@ -10,6 +10,7 @@ from kit.checks.evidence import Evidence, about_cell
 from kit.checks.results import Code, Doubt, Severity
 from kit.records import Outcome, Phase
 from kit.sglang import admission_limit, eager_from
+from kit.spec import AdaptiveArm
 
 __all__ = [
     "cached_tokens",
@@ -151,15 +152,19 @@ def eager_decode(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def dead_draft(evidence: Evidence) -> Iterator[Doubt]:
-    """An acceptance length of 1.00 means that the draft never helped: wrong draft, wrong layers, wrong vocabulary."""
+    """An acceptance length of 1.00 means that the draft never helped: wrong draft, wrong layers, wrong vocabulary.
+
+    Rounds in which an adaptive controller drafts nothing say nothing of the draft, and only a trace tells them apart.
+    """
     for cell, counts in evidence.cells():
-        depth = depth_of(evidence.spec.arm(cell.arm))
-        if depth and counts.verify_rounds and counts.accepted_drafts < DEAD_ACCEPTED * counts.verify_rounds:
+        arm = evidence.spec.arm(cell.arm)
+        rounds = (counts.drafted_rounds or 0) if isinstance(arm, AdaptiveArm) else counts.verify_rounds
+        if depth_of(arm) and rounds and counts.accepted_drafts < DEAD_ACCEPTED * rounds:
             yield about_cell(
                 cell,
                 Code.DEAD_DRAFT,
                 Severity.INVALID,
-                f"acceptance length is 1.00: {counts.accepted_drafts} drafts accepted in {counts.verify_rounds} rounds",
+                f"acceptance length is 1.00: {counts.accepted_drafts} drafts accepted in {rounds} rounds",
                 "check that the draft was trained for this very target, and its revision",
             )
 

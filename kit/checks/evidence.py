@@ -9,7 +9,7 @@ from typing import Any
 
 from kit.analysis import Analysis, CellEvidence, CellResult, FailedAnswer, failed_answers
 from kit.checks.results import Code, Doubt, Scope, Severity
-from kit.records import Launch, Phase, Repetition, Role, RunFacts
+from kit.records import Launch, LaunchStatus, Phase, Repetition, Role, RunFacts
 from kit.sglang import effective_config
 from kit.spec import Arm, Spec
 
@@ -35,6 +35,13 @@ class Evidence:
         selected = any(text.startswith("PARTIAL: arms ") for text in self.facts.header.declarations)
         launched = {launch.arm for launch in self.facts.launches}
         return tuple(arm for arm in self.spec.arms if not selected or arm.name in launched)
+
+    @cached_property
+    def served(self) -> frozenset[int]:
+        """Launches that were measured at some concurrency, or should have been: what a doubt could be about."""
+        measured = {cell.launch for cell in self.analysis.cells}
+        ended = {one.launch for one in self.facts.launches if one.status is LaunchStatus.COMPLETED}
+        return frozenset(measured | ended)
 
     @cached_property
     def failed(self) -> tuple[FailedAnswer, ...]:

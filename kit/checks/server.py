@@ -40,9 +40,9 @@ def launch_failed(evidence: Evidence) -> Iterator[Doubt]:
 def wrong_server(evidence: Evidence) -> Iterator[Doubt]:
     """The server must be the arm's own, by what it says about itself and by what its answers hold."""
     for launch in evidence.facts.launches:
-        if launch.status is LaunchStatus.FAILED and launch.server_info is None:
-            continue
         if launch.server_info is None:
+            if launch.launch not in evidence.served:
+                continue
             hint = "keep /server_info of every launch; without it nobody knows what answered"
             message = f"launch {launch.launch} left no /server_info"
             yield about_launch(launch, Code.SERVER_UNSEEN, Severity.UNKNOWN, message, hint)

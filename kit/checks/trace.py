@@ -20,7 +20,7 @@ def trace_missing(evidence: Evidence) -> Iterator[Doubt]:
     """Every arm is traced; a launch without a trace cannot show what ran."""
     for health in evidence.analysis.traces:
         launch = evidence.launches[health.launch]
-        if health.iterations == 0 and launch.status not in (LaunchStatus.FAILED, LaunchStatus.VOID):
+        if health.iterations == 0 and launch.launch in evidence.served and launch.status is not LaunchStatus.VOID:
             message = f"launch {launch.launch} has no trace"
             yield about_launch(launch, Code.TRACE_MISSING, Severity.UNKNOWN, message, HINT)
 

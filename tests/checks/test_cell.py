@@ -119,6 +119,17 @@ def test_a_draft_that_is_never_accepted_is_dead() -> None:
     assert {d.arm for d in doubts} == {"eagle3_k1", "eagle3_k3"}
 
 
+ADAPTIVE = [{"kind": "baseline", "name": "baseline"}, {"kind": "adaptive", "name": "adaptive", "num_steps": 7}]
+
+
+def test_a_controller_that_drafts_nothing_does_not_make_a_draft_dead() -> None:
+    facts = build_run(build_spec(arms=ADAPTIVE), acceptance=-1.0)
+    assert {d.arm for d in found(checks.dead_draft, facts)} == {"adaptive"}
+    its = facts.trace.iterations
+    resting = replace(its, draft_tokens=np.minimum(its.draft_tokens, 1))
+    assert found(checks.dead_draft, replace(facts, trace=replace(facts.trace, iterations=resting))) == []
+
+
 def test_a_refused_window_voids_and_an_unrecorded_one_is_unknown() -> None:
     short = build_run(build_spec(load={"waves": 1, "min_requests": 1}))
     assert {(d.code, d.severity) for d in found(checks.steady_window, short)} == {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.analysis import analyse
-from kit.checks import Code, Doubt, Evidence, Severity, evidence_of
+from kit.checks import Code, Doubt, Evidence, Severity, evidence_of, trace
 from kit.checks import server as checks
 from kit.records import LaunchStatus, RequestRecord, RunFacts
 from tests.builders import build_run, build_spec, edit_launches, edit_requests, shared_run
@@ -68,6 +68,15 @@ def test_a_server_that_nobody_asked_is_unknown() -> None:
     facts = edit_launches(shared_run(), lambda one: replace(one, server_info=None), arm="eagle3_k1")
     doubts = found(checks.wrong_server, facts)
     assert {(d.code, d.severity) for d in doubts} == {(Code.SERVER_UNSEEN, Severity.UNKNOWN)}
+
+
+@pytest.mark.parametrize("check", [checks.wrong_server, trace.trace_missing], ids=lambda check: check.__name__)
+def test_a_launch_that_was_stopped_before_it_served_raises_no_doubt_of_its_own(check: Check) -> None:
+    facts = shared_run()
+    begun = replace(
+        facts.launches[-1], launch=99, status=LaunchStatus.INTERRUPTED, server_info=None, failure="stopped by the user"
+    )
+    assert found(check, replace(facts, launches=(*facts.launches, begun))) == []
 
 
 def test_a_baseline_whose_answers_count_verify_rounds_speculates() -> None:
