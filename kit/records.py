@@ -76,6 +76,7 @@ class Phase(StrEnum):
     WARMUP = "warmup"
     TIMED = "timed"
     OUTPUTS = "outputs"  # answered to the natural end, to be compared token by token; never timed
+    PREFILL = "prefill"  # the baseline's server is asked once more, by prefilling what two outputs have in common
     DISTURBED = "disturbed"  # timed while the host was busy with something else, and made again
     TRACED = "traced"  # of a launch that shows what the trace costs, with it
     UNTRACED = "untraced"  # and without it

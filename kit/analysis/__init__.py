@@ -62,6 +62,7 @@ from kit.analysis.results import (
     TraceCost,
     WindowSpan,
 )
+from kit.analysis.second_look import Look, second_looks
 from kit.analysis.speed import compare_speed
 
 __all__ = [
@@ -100,6 +101,7 @@ __all__ = [
     "IterationModel",
     "IterationTime",
     "LevelResult",
+    "Look",
     "Losslessness",
     "ModelCell",
     "Oracle",
@@ -125,5 +127,6 @@ __all__ = [
     "depth_of",
     "failed_answers",
     "flag_differences",
+    "second_looks",
     "spec_of",
 ]

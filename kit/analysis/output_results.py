@@ -52,7 +52,8 @@ class Divergence:
 class Losslessness:
     """Token-exact comparison of one set of outputs with a reference set, prompt by prompt, blocks pooled.
 
-    `diverged_upper` is the one-sided 95 % Clopper-Pearson limit of the share that differs.
+    `diverged_upper` is the one-sided 95 % Clopper-Pearson limit of the share that differs. `prefill_spread` is how far
+    decode and prefill of the same `asked_again` positions differ on the reference's server, None where nobody asked.
     """
 
     pairing: Pairing
@@ -67,6 +68,8 @@ class Losslessness:
     equal_lengths: int
     diverged_upper: float | None
     divergences: tuple[Divergence, ...]
+    prefill_spread: float | None = None
+    asked_again: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ SSE lines arrive in pieces that respect no boundary. An event gets the arrival t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ __all__ = ["Exchange", "events", "to_record"]
 
 _DONE = b"[DONE]"
 _CHOICES = "output_top_logprobs"
+_PROMPT_IDS = "prompt_token_ids"
 # Log-probabilities that nobody reads: the chosen token's, which stand in the list of choices too, and the prompt's.
 _BULK = frozenset({"output_token_logprobs", "input_token_logprobs", "input_top_logprobs", "output_token_ids_logprobs"})
 _NAN = "NaN happened"
@@ -121,10 +122,16 @@ def _assemble(pieces: Sequence[Piece]) -> _Answer:
         if _CHOICES in meta:
             choices = _joined(choices, meta[_CHOICES] or [], tokens, meta["completion_tokens"], _CHOICES)
         if meta.get("finish_reason") is not None:
-            final = {name: value for name, value in meta.items() if name not in _BULK}
+            final = _kept(event)
     if final is not None and choices:
         final[_CHOICES] = choices
     return _Answer(chunk_ns, chunk_tokens, ids, final)
+
+
+def _kept(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What is stored of the last event: its `meta_info` without bulk, and the prompt's ids where it tells them."""
+    meta = {name: value for name, value in event["meta_info"].items() if name not in _BULK}
+    return meta | {name: event[name] for name in (_PROMPT_IDS,) if name in event}
 
 
 def _joined(so_far: list[Any], new: list[Any], tokens: int, total: int, name: str) -> list[Any]:

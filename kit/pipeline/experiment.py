@@ -15,10 +15,10 @@ from kit.errors import ImportFileError, Interrupted, ServerError, TraceError
 from kit.importers.trace_tail import TraceTail
 from kit.load import Prompts
 from kit.pipeline.agenda import Appointment
-from kit.pipeline.passes import Session, measure_cell, now, require_trace
+from kit.pipeline.passes import Session, ask_again, measure_cell, now, require_trace
 from kit.pipeline.watcher import Watcher
 from kit.plan import PlannedLaunch
-from kit.records import Launch, LaunchStatus, Origin
+from kit.records import Launch, LaunchStatus, Origin, Role
 from kit.runtime import Endpoint, Order, Runtime, Server, server_info
 from kit.sglang import adaptive_config_text, identity_problem, launch_flags, leftover_problem
 from kit.spec import Arm, Spec
@@ -99,6 +99,8 @@ def _run_launch(experiment: Experiment, ordinal: int, planned: PlannedLaunch, wa
         session = _session(experiment, launch, planned, endpoint, watcher)
         for position, cell in enumerate(planned.cells):
             measure_cell(session, cell, position)
+        if planned.role is Role.CLOSING and experiment.spec.losslessness.prompts:
+            ask_again(session, len(planned.cells))
         launch = replace(launch, status=LaunchStatus.COMPLETED, server_info=server_info(endpoint.base_url))
     except (TraceError, ImportFileError) as error:
         launch = replace(launch, status=LaunchStatus.VOID, failure=str(error))

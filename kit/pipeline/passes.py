@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kit.analysis import second_looks
 from kit.checks import disturbed
 from kit.errors import ServerError, TraceError
 from kit.importers.trace_tail import TraceTail
@@ -18,11 +19,11 @@ from kit.pipeline.watcher import Watcher
 from kit.plan import OUTPUTS, TOGGLED, PlannedCell
 from kit.records import Cell, Launch, Phase, Repetition, RequestRecord
 from kit.runtime import Endpoint, flush_cache, server_info, set_trace
-from kit.sglang import effective_config, generate_payload, outputs_payload, trace_problem
+from kit.sglang import effective_config, generate_payload, outputs_payload, prefill_payload, trace_problem
 from kit.spec import Arm, BaselineArm, Spec
-from kit.store import add_repetition
+from kit.store import add_repetition, read_run
 
-__all__ = ["Session", "measure_cell", "now", "require_trace"]
+__all__ = ["Session", "ask_again", "measure_cell", "now", "require_trace"]
 
 _ATTEMPTS = 3
 
@@ -68,6 +69,24 @@ def measure_cell(session: Session, planned: PlannedCell, position: int) -> None:
     for attempt in range(1, _ATTEMPTS + 1):
         if _repeat(session, cell, attempt, Phase.TIMED, prompts) is not Phase.DISTURBED:
             return
+
+
+@dataclass(frozen=True, slots=True)
+class _Continuation(Prompt):
+    """A prompt and the beginning of an answer to it, as token ids."""
+
+    ids: tuple[int, ...] = ()
+
+
+def ask_again(session: Session, position: int) -> None:
+    """Let the baseline's server choose once more wherever outputs part, and at other places for comparison."""
+    looks = second_looks(read_run(session.out))
+    for at, concurrency in enumerate(dict.fromkeys(look.concurrency for look in looks)):
+        mine = (look for look in looks if look.concurrency == concurrency)
+        prompts = tuple(_Continuation(look.prompt, look.prompt_class, "", 1, look.ids) for look in mine)
+        number = session.launch.launch * 1000 + position + at
+        cell = Cell(number, session.launch.launch, concurrency, position + at)
+        _repeat(session, cell, 1, Phase.PREFILL, prompts)
 
 
 def _toggle(session: Session, cell: Cell, prompts: tuple[Prompt, ...]) -> None:
@@ -144,13 +163,15 @@ def _standin(info: Mapping[str, Any]) -> dict[str, int]:
 
 def _jobs(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: tuple[Prompt, ...]) -> list[Job]:
     """Fixed-width ids, because SGLang aborts by prefix."""
-    kind = "X" if phase is Phase.OUTPUTS else "C"
+    kind = {Phase.OUTPUTS: "X", Phase.PREFILL: "P"}.get(phase, "C")
     prefix = f"L{cell.launch:03d}-{kind}{cell.concurrency:04d}-{attempt}"
     rids = [f"{prefix}{index:05d}" for index in range(len(prompts))]
     return [Job(rid, _payload(session, phase, prompt, rid)) for rid, prompt in zip(rids, prompts, strict=True)]
 
 
 def _payload(session: Session, phase: Phase, prompt: Prompt, rid: str) -> dict[str, Any]:
+    if isinstance(prompt, _Continuation):
+        return prefill_payload(prompt.ids, rid=rid)
     if phase is Phase.OUTPUTS:
         reference = isinstance(session.arm, BaselineArm)
         return outputs_payload(prompt.text, rid=rid, max_new_tokens=prompt.max_new_tokens, reference=reference)

@@ -12,10 +12,11 @@ from kit.sglang.answer import (
     added_counts,
     broken_counts,
     draft_counts,
+    preference,
     read_meta,
     token_choice,
 )
-from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags, outputs_payload
+from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags, outputs_payload, prefill_payload
 from kit.sglang.log import DecodeLine, admission_limit, decode_lines, eager_from
 from kit.sglang.server import effective_config, identity_problem, leftover_problem, named_models, redact
 from kit.sglang.trace import TRACE_BLOCK, TracePlugin, trace_plugin, trace_problem
@@ -43,6 +44,8 @@ __all__ = [
     "leftover_problem",
     "named_models",
     "outputs_payload",
+    "preference",
+    "prefill_payload",
     "read_meta",
     "redact",
     "token_choice",

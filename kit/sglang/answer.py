@@ -17,6 +17,7 @@ __all__ = [
     "added_counts",
     "broken_counts",
     "draft_counts",
+    "preference",
     "read_meta",
     "token_choice",
 ]
@@ -110,6 +111,19 @@ def token_choice(meta: Mapping[str, Any], *, at: int, token: int | None) -> Toke
     own = chances.get(token, -math.inf) if token is not None else None
     rank = None if own is None else 1 + sum(chance >= own for other, chance in chances.items() if other != token)
     return TokenChoice(best - second, rank)
+
+
+def preference(meta: Mapping[str, Any], *, at: int, token: int) -> float | None:
+    """By how much log-probability output position `at` prefers `token` to the best other one; negative if it does not.
+
+    None where the choice was not recorded. A token that is not listed counts as unlikely as the last that is.
+    """
+    choice = token_choice(meta, at=at, token=None)
+    if choice is None:
+        return None
+    chances = {int(entry[1]): float(entry[0]) for entry in meta["output_top_logprobs"][at]}
+    own = chances.pop(token, min(chances.values()))
+    return own - max(chances.values())
 
 
 def draft_counts(meta: Mapping[str, Any]) -> DraftCounts | None:

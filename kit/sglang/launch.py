@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kit.spec import AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Server, Spec, Workload
 
-__all__ = ["adaptive_config_text", "generate_payload", "launch_flags", "outputs_payload"]
+__all__ = ["adaptive_config_text", "generate_payload", "launch_flags", "outputs_payload", "prefill_payload"]
 
 Flag = str | int | float | bool | None
+_CHOICES = {"return_logprob": True, "top_logprobs_num": 2}
 
 
 def launch_flags(spec: Spec, arm: Arm, *, adaptive_config: str = "adaptive.json") -> tuple[str, ...]:
@@ -110,7 +111,13 @@ def outputs_payload(text: str, *, rid: str, max_new_tokens: int, reference: bool
     """
     sampling = {"max_new_tokens": max_new_tokens, "temperature": 0.0, "ignore_eos": False}
     body = {"rid": rid, "text": text, "stream": True, "sampling_params": sampling}
-    return body | ({"return_logprob": True, "top_logprobs_num": 2} if reference else {})
+    return body | ({"return_prompt_token_ids": True, **_CHOICES} if reference else {})
+
+
+def prefill_payload(ids: Sequence[int], *, rid: str) -> dict[str, Any]:
+    """The body that asks for one token after `ids`, and for the two likeliest ones."""
+    sampling = {"max_new_tokens": 1, "temperature": 0.0, "ignore_eos": True}
+    return {"rid": rid, "input_ids": list(ids), "stream": True, "sampling_params": sampling, **_CHOICES}
 
 
 def generate_payload(text: str, *, rid: str, max_new_tokens: int, workload: Workload) -> dict[str, Any]:

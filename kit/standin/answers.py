@@ -38,10 +38,12 @@ class Wording:
             meta |= _choices(request, since, until)
         if latency_s is not None:
             meta |= self._last(request, until, latency_s)
+        told = {"prompt_token_ids": list(request.told_prompt)} if request.told_prompt else {}
         return {
             "text": _text(request, since=since, until=until),
             "output_ids": request.text.tokens[since:until],
             "meta_info": meta,
+            **told,
         }
 
     def _last(self, request: Request, until: Tokens, latency_s: Seconds) -> dict[str, Any]:

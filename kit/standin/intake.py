@@ -14,7 +14,7 @@ from kit.contract import Contract
 from kit.standin.request import Request
 from kit.standin.sampling import read_sampling, unknown_or_mistyped
 from kit.standin.settings import Settings
-from kit.standin.text import EOS, tokenize
+from kit.standin.text import EOS, Text, tokenize
 from kit.standin.world import World
 from kit.units import Tokens
 
@@ -37,6 +37,7 @@ class Body(BaseModel):
     top_logprobs_num: int = 0
     logprob_start_len: int = -1
     return_text_in_logprobs: bool = False
+    return_prompt_token_ids: bool = False
 
     @property
     def batched(self) -> bool:
@@ -80,6 +81,7 @@ class Intake:
         self._leftover = leftover
         self._samples = count(1)
         self._seen: set[tuple[int, ...]] = set()
+        self._told: list[tuple[int, ...]] = []
 
     def refusal(self, body: Body) -> str | None:
         """Why a strict version does not even begin with a body; None when it does, and always in other versions."""
@@ -97,9 +99,13 @@ class Intake:
             raise ValueError(
                 "the stand-in has no log probabilities of prompts, and no texts beside them; leave them out"
             )
-        found = [self._request(part) for part in _parts(body)]
-        for request in found:
+        parts = list(_parts(body))
+        found = [self._request(part) for part in parts]
+        for request, part in zip(found, parts, strict=True):
             request.top_logprobs = max(body.top_logprobs_num, 1) if body.return_logprob else 0
+            if body.return_prompt_token_ids:
+                request.told_prompt = part.prompt
+                self._told.append(part.prompt)
         return found
 
     def request(self, body: Body) -> Request:
@@ -117,11 +123,12 @@ class Intake:
         self._check_context(len(prompt), part.parameters.get("max_new_tokens"))
         # What context and pool cannot hold is cut off without a word, as in SGLang.
         limit = min(sampling.max_new_tokens, settings.longest_request - len(prompt) - 1)
-        text = self._world.answer(
+        length, greedy = limit + max(settings.largest_draft_tokens, 1) + 1, sampling.temperature < 1e-6
+        text = (self._continued(prompt, length) if greedy else None) or self._world.answer(
             prompt,
-            length=limit + max(settings.largest_draft_tokens, 1) + 1,
+            length=length,
             speculates=settings.speculation is not None,
-            sample=0 if sampling.temperature < 1e-6 else next(self._samples),
+            sample=0 if greedy else next(self._samples),
         )
         stop_at, matched = sampling.end(text, eos=EOS)
         return Request(
@@ -136,6 +143,17 @@ class Intake:
             runs_to_limit=sampling.ignore_eos,
             cached_tokens=self._cached(prompt),
         )
+
+    def _continued(self, prompt: tuple[int, ...], length: Tokens) -> Text | None:
+        """The rest of an answer of this launch, when `prompt` is a prompt that it told and the answer's beginning."""
+        for known in self._told:
+            done = len(prompt) - len(known)
+            if done > 0 and prompt[: len(known)] == known:
+                speculates = self._settings.speculation is not None
+                whole = self._world.answer(known, length=done + length, speculates=speculates)
+                if tuple(whole.tokens[:done]) == prompt[len(known) :]:
+                    return whole.after(done)
+        return None
 
     def _check_context(self, prompt_tokens: Tokens, max_new_tokens: Tokens | None) -> None:
         """The draft slots that a speculating server reserves count as part of the prompt.

@@ -33,6 +33,7 @@ class Request:
     runs_to_limit: bool = True
     cached_tokens: Tokens = 0
     top_logprobs: int = 0
+    told_prompt: tuple[int, ...] = ()
     produced: Tokens = 0
     histogram: list[int] = field(default_factory=list)
     retracted: bool = False

@@ -65,6 +65,10 @@ class Text:
         """Position of the first token that is one of `ids`, behind `after` others; None when there is none."""
         return next((at for at, token in enumerate(self.tokens) if token in ids and at >= after), None)
 
+    def after(self, done: Tokens) -> Text:
+        """What is left behind `done` tokens."""
+        return Text(self.tokens[done:], self.margin[done:], self.shift)
+
     def choices(self, since: Tokens, until: Tokens, *, top: int) -> list[list[list[float | int | None]]]:
         """The `top` likeliest tokens of each position as SGLang writes them: [log-probability, token id, no text].
 

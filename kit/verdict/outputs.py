@@ -31,7 +31,7 @@ def _row(spec: Spec, outputs: Losslessness, controls: Sequence[Losslessness]) ->
         prompts=outputs.prompts,
         tau=_tie_margin(spec, outputs, controls),
         control=Control(control.prompts, len(control.divergences)) if control else None,
-        spread=None,  # nothing records decode and prefill margins of one position yet
+        spread=outputs.prefill_spread,
     )
     word = judged.word if spec.workload.temperature == 0 else LosslessWord.UNRESOLVED
     return LosslessRow(

@@ -24,7 +24,9 @@ from kit.errors import ServerError, SpecError
 from kit.pipeline import Sitting, run_spec
 from kit.plan import Selection
 from kit.records import LaunchStatus, Origin, Outcome, Phase, RunFacts
+from kit.stats import LosslessWord
 from kit.store import add_launch, read_run
+from kit.verdict import judge
 from tests.specs import BASE
 
 LOAD = {"concurrency": [1, 4], "waves": 2, "min_requests": 3, "warmup_requests": 1}
@@ -353,3 +355,23 @@ def test_the_baseline_alone_tells_how_near_its_choices_were(tmp_path: Path) -> N
     parted = [d for one in analyse(facts).losslessness if one.pairing is Pairing.ARM for d in one.divergences]
     assert parted
     assert all(d.margin is not None and d.margin >= 0.05 for d in parted)
+
+
+@pytest.mark.parametrize("world, word", [("lossy", LosslessWord.VIOLATED), ("crossover", LosslessWord.LOSSLESS)])
+def test_the_closing_baseline_is_asked_again_wherever_outputs_part(
+    tmp_path: Path, world: str, word: LosslessWord
+) -> None:
+    sections = TO_THE_END | {"design": {"blocks": 1, "closing_baseline": True}}
+    source, out = write_spec(tmp_path, engine={"world": world}, **sections), tmp_path / "run.duckdb"
+    run_spec(source, sitting=Sitting(out=out, selection=Selection(arms=("baseline", "k3"))), watcher=Progress())
+    facts = read_run(out)
+    again = [repetition for repetition in facts.repetitions if repetition.phase is Phase.PREFILL]
+    assert len(again) == 2
+    compared = [one for one in analyse(facts).losslessness if one.pairing is Pairing.ARM]
+    for one in compared:
+        assert one.asked_again == 10
+        assert one.prefill_spread == pytest.approx(0.01)
+        assert all(parted.prefill_margin == pytest.approx(parted.margin) for parted in one.divergences)
+    rows = judge(facts).losslessness.rows
+    assert {row.word for row in rows} == {word}
+    assert all(row.unresolved == 0 for row in rows)
