@@ -96,6 +96,7 @@ def test_plan_as_json_holds_every_launch() -> None:
         (("import", "no-folder", "--out", "x.duckdb"), 1, "no-folder"),
         (("diagnose", "no.log"), 1, "cannot be read"),
         (("contract", "extract", "--sglang", "nothing.whl"), 1, "nothing.whl"),
+        (("contract", "extract", "--sglang", "installed"), 4, "this Python has no SGLang"),
     ],
 )
 def test_errors_are_one_line_with_their_code(arguments: tuple[str, ...], code: int, message: str) -> None:

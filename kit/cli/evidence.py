@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ import click
 from kit import contract
 from kit.cli.options import json_option, print_json
 from kit.diagnosis import Cause, diagnose
-from kit.errors import ImportFileError
+from kit.errors import ImportFileError, PrerequisiteError
 from kit.models import fetch
 from kit.pipeline import import_run
 from kit.runtime import cpu_engine
@@ -62,7 +63,13 @@ def diagnose_log(log: Path, exit_code: int | None, version: str, as_json: bool) 
 
 
 @click.command("extract")
-@click.option("--sglang", "source", type=click.Path(path_type=Path), required=True, help="Wheel or package folder.")
+@click.option(
+    "--sglang",
+    "source",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Wheel, package folder, or `installed` for this Python's own.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="File to write; stdout by default.")
 def extract_contract(source: Path, out: Path | None) -> None:
     """Read an SGLang version's request fields, flags and endpoints from its own source.
@@ -70,11 +77,19 @@ def extract_contract(source: Path, out: Path | None) -> None:
     \b
     speckit contract extract --sglang sglang-0.5.23.whl --out kit/contract/sglang-0.5.23.json
     """
-    text = contract.dump(contract.extract(source))
+    text = contract.dump(contract.extract(_installed() if str(source) == "installed" else source))
     if out is None:
         click.echo(text, nl=False)
     else:
         out.write_text(text, encoding="utf-8")
+
+
+def _installed() -> Path:
+    """The folder of this Python's SGLang, found without importing it."""
+    found = find_spec("sglang")
+    if found is None or not found.submodule_search_locations:
+        raise PrerequisiteError("--sglang installed: this Python has no SGLang; give a wheel or the package's folder")
+    return Path(found.submodule_search_locations[0])
 
 
 @click.command("fetch")

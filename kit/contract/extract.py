@@ -58,9 +58,9 @@ _HOOKS: tuple[tuple[str, str, frozenset[str] | None], ...] = (
         "SchedulerBatchResultProcessor",
         frozenset(
             {
-                "_normalize_decode_outputs",
                 "_resolve_spec_v2_tokens",
                 "process_batch_result_decode",
+                "process_batch_result_idle",
                 "process_batch_result_prefill",
             }
         ),

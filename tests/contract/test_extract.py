@@ -111,7 +111,7 @@ def test_every_method_the_trace_needs_is_there_in_every_version(version: str) ->
         scheduler + "on_idle",
         scheduler + "flush_cache",
         scheduler + "get_internal_state",
-        results + "_normalize_decode_outputs",
+        results + "process_batch_result_idle",
         results + "process_batch_result_decode",
         controller + "on_verify_complete",
         controller + "_activate",

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from pathlib import Path
 
 import pytest
 
@@ -72,3 +74,11 @@ def test_the_plugin_group_and_the_endpoints_a_benchmark_uses_are_there(version: 
     assert contract.plugin_group == "sglang.srt.plugins"
     assert contract.endpoints["/generate"] == ("POST", "PUT")
     assert {"/server_info", "/model_info", "/flush_cache", "/health", "/v1/loads"} <= contract.endpoints.keys()
+
+
+@pytest.mark.parametrize("version", versions())
+def test_the_trace_patch_reviewed_the_very_functions_that_the_contract_was_extracted_from(version: str) -> None:
+    path = Path(__file__).parents[2] / "docker" / "trace" / "speckit_trace" / "known.json"
+    reviewed = json.loads(path.read_text(encoding="utf-8"))[version]
+    hooks = load(version).hooks
+    assert {name: hooks[name].sha256 for name in reviewed} == reviewed
