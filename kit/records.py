@@ -19,6 +19,7 @@ from kit.units import Nanoseconds, Seconds, Tokens
 
 __all__ = [
     "Cell",
+    "GpuSample",
     "Ints",
     "Iterations",
     "Launch",
@@ -298,6 +299,28 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuSample:
+    """What NVML said of one GPU at one moment of a repetition; None is what it did not tell.
+
+    `energy_mj` counts up since the driver was loaded; `slowdown` is NVML's bit mask of reasons why the clock is not
+    higher; `processes` counts the compute processes on the GPU, whosever they are.
+    """
+
+    repetition: int
+    gpu: int
+    at_ns: Nanoseconds
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    power_mw: int | None = None
+    energy_mj: int | None = None
+    temperature_c: int | None = None
+    slowdown: int | None = None
+    used_mib: int | None = None
+    busy_percent: int | None = None
+    processes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Resumption:
     """A later sitting of the same run: when it began, with which kit, on what, and its first launch."""
 
@@ -318,3 +341,4 @@ class RunFacts:
     requests: tuple[RequestRecord, ...]
     trace: Trace
     resumptions: tuple[Resumption, ...] = ()
+    gpu_samples: tuple[GpuSample, ...] = ()

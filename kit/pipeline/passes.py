@@ -14,14 +14,15 @@ from kit.analysis import second_looks
 from kit.checks import disturbed
 from kit.errors import ServerError, TraceError
 from kit.importers.trace_tail import TraceTail
-from kit.load import Exchange, Job, Prompt, drive, to_record
+from kit.load import ClientHealth, Exchange, Job, Prompt, drive, to_record
 from kit.pipeline.watcher import Watcher
 from kit.plan import OUTPUTS, TOGGLED, PlannedCell
+from kit.provenance import GpuWatch
 from kit.records import Cell, Launch, Phase, Repetition, RequestRecord
 from kit.runtime import Endpoint, flush_cache, server_info, set_trace
 from kit.sglang import effective_config, generate_payload, outputs_payload, prefill_payload, trace_problem
 from kit.spec import Arm, BaselineArm, Spec
-from kit.store import add_repetition, read_run
+from kit.store import add_gpu_samples, add_repetition, read_run
 
 __all__ = ["Session", "ask_again", "measure_cell", "now", "require_trace"]
 
@@ -107,15 +108,8 @@ def _repeat(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: t
     before, logged = _standin(server_info(session.endpoint.base_url)), _log_lines(session)
     number = cell.cell * 10 + attempt
     started_utc, started_ns = now(), time.monotonic_ns()
-    exchanges, health = asyncio.run(
-        drive(
-            session.endpoint.base_url,
-            _jobs(session, cell, attempt, phase, prompts),
-            concurrency=cell.concurrency,
-            timeout_s=session.spec.load.request_timeout_s,
-            on_done=session.watcher.advance,
-        )
-    )
+    with GpuWatch(number) as watch:
+        exchanges, health = _driven(session, cell, _jobs(session, cell, attempt, phase, prompts))
     ended_ns = time.monotonic_ns()
     played, broken = _settled(session, before, traced=phase is not Phase.UNTRACED)
     client = asdict(health) | {"standin": played, "log_lines": [logged, _log_lines(session)]}
@@ -126,9 +120,22 @@ def _repeat(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: t
         repetition = replace(repetition, phase=Phase.DISTURBED)
     records = _records(exchanges, prompts, number, speculative=not isinstance(session.arm, BaselineArm))
     add_repetition(session.out, cell, repetition, records, session.trace.read_new())
+    add_gpu_samples(session.out, watch.samples)
     if broken is not None:
         raise broken
     return repetition.phase
+
+
+def _driven(session: Session, cell: Cell, jobs: list[Job]) -> tuple[list[Exchange], ClientHealth]:
+    return asyncio.run(
+        drive(
+            session.endpoint.base_url,
+            jobs,
+            concurrency=cell.concurrency,
+            timeout_s=session.spec.load.request_timeout_s,
+            on_done=session.watcher.advance,
+        )
+    )
 
 
 def _settled(

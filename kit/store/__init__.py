@@ -1,9 +1,10 @@
 """The run file: append-only facts in DuckDB. The only user of duckdb in the kit."""
 
 from kit.store.reading import read_header, read_launches, read_run
-from kit.store.writing import add_launch, add_repetition, add_resumption, create_run, write_facts
+from kit.store.writing import add_gpu_samples, add_launch, add_repetition, add_resumption, create_run, write_facts
 
 __all__ = [
+    "add_gpu_samples",
     "add_launch",
     "add_repetition",
     "add_resumption",

@@ -17,8 +17,8 @@ from kit.errors import RunFileError
 
 __all__ = ["SCHEMA_VERSION", "reading", "transaction"]
 
-SCHEMA_VERSION = 3
-"""Version of the run file. History: 1 = first form, 2 = resumptions, 3 = more of the trace, changes of depth."""
+SCHEMA_VERSION = 4
+"""Version of the run file. History: 1 = first form, 2 = resumptions, 3 = more of the trace, 4 = GPU samples."""
 
 # Read by every DuckDB from 1.0 on; newer defaults are not.
 _STORAGE = "v1.0.0"

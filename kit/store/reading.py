@@ -14,6 +14,7 @@ import numpy as np
 from kit.errors import RunFileError
 from kit.records import (
     Cell,
+    GpuSample,
     Ints,
     Iterations,
     Launch,
@@ -72,6 +73,7 @@ def read_run(path: Path) -> RunFacts:
             requests=tuple(_rows(con, RequestRecord, 'requests ORDER BY repetition, "index"')),
             trace=_trace(con),
             resumptions=tuple(_rows(con, Resumption, "resumptions ORDER BY first_launch")),
+            gpu_samples=tuple(_rows(con, GpuSample, "gpu_samples ORDER BY repetition, at_ns, gpu")),
         )
 
 

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import orjson
 
 from kit.errors import RunFileError
-from kit.records import Cell, Launch, Repetition, RequestRecord, Resumption, RunFacts, RunHeader, Trace
+from kit.records import Cell, GpuSample, Launch, Repetition, RequestRecord, Resumption, RunFacts, RunHeader, Trace
 from kit.store.database import transaction
 
 Columns = dict[str, npt.NDArray[Any]]
 
-__all__ = ["add_launch", "add_repetition", "add_resumption", "create_run", "write_facts"]
+__all__ = ["add_gpu_samples", "add_launch", "add_repetition", "add_resumption", "create_run", "write_facts"]
 
 
 def create_run(path: Path, header: RunHeader) -> None:
@@ -46,6 +46,13 @@ def add_launch(path: Path, launch: Launch) -> None:
     with transaction(path) as con:
         con.execute("DELETE FROM launches WHERE launch = ?", [launch.launch])
         _insert(con, "launches", [launch])
+
+
+def add_gpu_samples(path: Path, samples: Sequence[GpuSample]) -> None:
+    """Store what the GPUs did during a repetition; without a GPU the file is not opened."""
+    if samples:
+        with transaction(path) as con:
+            _insert(con, "gpu_samples", samples)
 
 
 def add_repetition(
@@ -76,6 +83,7 @@ def write_facts(path: Path, facts: RunFacts) -> None:
                 ("repetitions", facts.repetitions),
                 ("requests", facts.requests),
                 ("resumptions", facts.resumptions),
+                ("gpu_samples", facts.gpu_samples),
             ):
                 _insert(con, table, rows)
             _insert_trace(con, -1, facts.trace)

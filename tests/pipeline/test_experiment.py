@@ -306,7 +306,7 @@ def test_another_spec_or_host_is_not_the_same_run(
 ) -> None:
     sit(tmp_path, launches=1)
     if not change:
-        monkeypatch.setattr("kit.provenance._gpus", lambda: [{"name": "another"}])
+        monkeypatch.setattr("kit.provenance.host._gpus", lambda: [{"name": "another"}])
     source = write_spec(tmp_path, **(RESUMED | change))
     sitting = Sitting(out=tmp_path / "run.duckdb", resume=True)
     with pytest.raises(SpecError, match=reason):

@@ -16,6 +16,7 @@ import pytest
 from kit.errors import RunFileError
 from kit.records import (
     Cell,
+    GpuSample,
     Iterations,
     Launch,
     LaunchStatus,
@@ -31,7 +32,7 @@ from kit.records import (
     Switches,
     Trace,
 )
-from kit.store import add_launch, add_repetition, create_run, read_header, read_run, write_facts
+from kit.store import add_gpu_samples, add_launch, add_repetition, create_run, read_header, read_run, write_facts
 
 HEADER = RunHeader(
     run_id="20261129-120000-abc",
@@ -121,17 +122,21 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+SAMPLES = (GpuSample(REPETITION.repetition, 0, 10, sm_mhz=1980, slowdown=4), GpuSample(REPETITION.repetition, 1, 11))
+
+
 @pytest.fixture
 def run_file(tmp_path: Path) -> Path:
     path = tmp_path / "run.duckdb"
     create_run(path, HEADER)
     add_launch(path, LAUNCH)
     add_repetition(path, CELL, REPETITION, [REQUEST], TRACE)
+    add_gpu_samples(path, SAMPLES)
     return path
 
 
 def test_facts_come_back_as_they_went_in(run_file: Path) -> None:
-    expected = RunFacts(HEADER, (LAUNCH,), (CELL,), (REPETITION,), (REQUEST,), TRACE)
+    expected = RunFacts(HEADER, (LAUNCH,), (CELL,), (REPETITION,), (REQUEST,), TRACE, gpu_samples=SAMPLES)
     assert same(read_run(run_file), expected)
 
 

@@ -1,4 +1,4 @@
-"""What the facts were measured on: host, GPU, versions, and where the spec stands in version control."""
+"""Host, GPUs, versions, and where the spec stands in version control."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ def host_facts() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "gpus": _gpus(),
+        "visible_gpus": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "packages": {name: _version(name) for name in _PACKAGES},
         "kit_commit": _git("rev-parse", "HEAD", folder=Path(__file__).parent),
     }
@@ -59,7 +60,7 @@ def _cpu_model() -> str | None:
 
 
 def _gpus() -> list[dict[str, str]] | None:
-    """One entry a GPU as nvidia-smi reports it; None where there is no nvidia-smi."""
+    """One entry a GPU of the host as nvidia-smi reports it, visible or not; None where there is no nvidia-smi."""
     if shutil.which("nvidia-smi") is None:
         return None
     out = _output("nvidia-smi", f"--query-gpu={','.join(_GPU_FIELDS)}", "--format=csv,noheader")
