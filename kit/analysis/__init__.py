@@ -28,6 +28,7 @@ from kit.analysis.cost_results import (
 )
 from kit.analysis.failures import FailedAnswer, failed_answers
 from kit.analysis.flags import arm_server_infos, flag_differences
+from kit.analysis.gpus import Energy, Extent, GpuConditions
 from kit.analysis.heterogeneity_results import CurveOwnership, Heterogeneity, RequestSpread
 from kit.analysis.index import depth_of, spec_of
 from kit.analysis.output_results import (
@@ -89,12 +90,15 @@ __all__ = [
     "DepthTime",
     "Distribution",
     "Divergence",
+    "Energy",
+    "Extent",
     "FailedAnswer",
     "FlagClass",
     "FlagDifference",
     "GateMovement",
     "GateResidual",
     "Gates",
+    "GpuConditions",
     "Heterogeneity",
     "Identities",
     "IdentityFailure",
