@@ -41,6 +41,7 @@ def _conditions(conditions: Sequence[GpuConditions]) -> str:
     groups: dict[tuple[str, int, int], list[GpuConditions]] = {}
     for one in conditions:
         groups.setdefault((one.arm, one.concurrency, one.gpu), []).append(one)
+    seen = list(dict.fromkeys(one.arm for one in conditions))
     rows = [
         (
             code(arm),
@@ -51,7 +52,9 @@ def _conditions(conditions: Sequence[GpuConditions]) -> str:
             _range([one.power_w for one in group]),
             _range([one.temperature_c for one in group]),
         )
-        for (arm, concurrency, gpu), group in groups.items()
+        for (arm, concurrency, gpu), group in sorted(
+            groups.items(), key=lambda one: (seen.index(one[0][0]), one[0][1:])
+        )
     ]
     header = ("Arm", "Requests at once", "GPU", "Samples", "SM clock, MHz", "Power, W", "Temperature, °C")
     return table(header, rows, align="lrrrrrr")
