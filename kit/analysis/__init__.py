@@ -12,6 +12,7 @@ from kit.analysis.acceptance_results import (
     GateResidual,
     Gates,
     IterationTime,
+    LaunchIterationTime,
 )
 from kit.analysis.analyse import Study, analyse
 from kit.analysis.cost import account_costs
@@ -27,9 +28,10 @@ from kit.analysis.cost_results import (
     ThroughputBasis,
 )
 from kit.analysis.failures import FailedAnswer, failed_answers
-from kit.analysis.flags import arm_server_infos, flag_differences
+from kit.analysis.flags import arm_server_infos, flag_differences, server_differences
 from kit.analysis.heterogeneity_results import CurveOwnership, Heterogeneity, RequestSpread
 from kit.analysis.index import depth_of, spec_of
+from kit.analysis.iterations import launch_iteration_times
 from kit.analysis.output_results import (
     CellEvidence,
     Divergence,
@@ -100,6 +102,7 @@ __all__ = [
     "IdentityFailure",
     "IterationModel",
     "IterationTime",
+    "LaunchIterationTime",
     "LevelResult",
     "Look",
     "Losslessness",
@@ -127,6 +130,8 @@ __all__ = [
     "depth_of",
     "failed_answers",
     "flag_differences",
+    "launch_iteration_times",
     "second_looks",
+    "server_differences",
     "spec_of",
 ]

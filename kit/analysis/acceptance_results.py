@@ -33,6 +33,7 @@ __all__ = [
     "GateResidual",
     "Gates",
     "IterationTime",
+    "LaunchIterationTime",
 ]
 
 
@@ -138,6 +139,17 @@ class IterationTime:
     """Median time between consecutive results at one K (None: no speculation) and batch size within an arm."""
 
     arm: str
+    depth: int | None
+    batch_size: int
+    n: int
+    median_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchIterationTime:
+    """The same within one launch: what launches differ in is the unit of every interval."""
+
+    launch: int
     depth: int | None
     batch_size: int
     n: int

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kit import __version__
+from kit.compare import Factor, RunComparison, compare
 from kit.importers.capture import import_capture
 from kit.load import doubtful_content
 from kit.models import located
@@ -28,7 +29,18 @@ from kit.spec import RULES_VERSION, expanded_json
 from kit.store import add_resumption, create_run, read_header, read_launches, read_run, write_facts
 from kit.verdict import Verdict, judge
 
-__all__ = ["Preview", "Sitting", "Watcher", "import_run", "newest_run", "preview", "published", "run_files", "run_spec"]
+__all__ = [
+    "Preview",
+    "Sitting",
+    "Watcher",
+    "compared",
+    "import_run",
+    "newest_run",
+    "preview",
+    "published",
+    "run_files",
+    "run_spec",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +93,11 @@ def published(run_file: Path, *, out: Path) -> tuple[Verdict, ReportPaths]:
     facts = read_run(run_file)
     verdict = judge(facts)
     return verdict, write_report(verdict, out=out, notes=json.loads(facts.header.spec_json).get("notes"))
+
+
+def compared(first: Path, second: Path, *, factor: Factor) -> RunComparison:
+    """The run in `second` against that in `first`. ComparisonRefused when more than `factor` differs."""
+    return compare(read_run(first), read_run(second), factor=factor)
 
 
 def import_run(source: Path, *, out: Path) -> Path:
