@@ -57,7 +57,15 @@ _FREE = (
     "host.simulated_truth",
 )
 # What identifies neither hardware nor engine, and the state that a GPU was in when it was asked.
-_NOTED = ("host.platform", "host.python", "host.memory_gib", "host.kit_commit", "host.packages", "kit_version")
+_NOTED = (
+    "host.platform",
+    "host.python",
+    "host.visible_gpus",
+    "host.memory_gib",
+    "host.kit_commit",
+    "host.packages",
+    "kit_version",
+)
 _STATE_OF_GPU = ".pcie.link.gen.current"
 
 
