@@ -28,6 +28,7 @@ __all__ = [
     "DepthPace",
     "DepthShare",
     "DepthSource",
+    "DepthSpan",
     "DepthTime",
     "GateMovement",
     "GateResidual",
@@ -118,11 +119,20 @@ class DepthTime:
 
 
 @dataclass(frozen=True, slots=True)
+class DepthSpan:
+    """A stretch of a launch, in seconds since its first iteration, and the shares of its busy time by K."""
+
+    since_s: Seconds
+    until_s: Seconds
+    times: tuple[DepthTime, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DepthPace:
     """How restless K was in one launch. `undone` changes went back to the K before the last one.
 
     `dwell_s` is the mean time between two changes, idle time included; None with fewer than two. A log has whole
-    seconds.
+    seconds. `timeline` cuts a traced launch into equal stretches; those without an iteration are left out.
     """
 
     arm: str
@@ -132,6 +142,7 @@ class DepthPace:
     undone: int
     dwell_s: Seconds | None
     times: tuple[DepthTime, ...]
+    timeline: tuple[DepthSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
