@@ -12,7 +12,7 @@ ENGINE = $(if $(shell grep -s 'image: cpu' $(SPEC)),cpu-engine)
 LOCK_DATE := 2026-11-27T00:00:00Z
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --exclude-newer $(LOCK_DATE) pyproject.toml
 
-.PHONY: help setup run demo cpu-engine bench-trace calibrate bench-analysis bench-load report test test-rest test-all check format schema lock lock-check
+.PHONY: browser help setup run demo cpu-engine bench-trace calibrate bench-analysis bench-load report test test-rest test-all check format schema lock lock-check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -39,6 +39,9 @@ cpu-engine: setup ## real SGLang on the CPU: its packages and a small target mod
 	nice $(BIN)/python docker/sglang-cpu/install.py
 	$(BIN)/speckit models fetch smollm2-135m
 
+browser: # Debian's Chromium, in which tests open a report's page
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
+
 bench-trace: setup ## what the trace patch costs an iteration, one JSON line
 	$(BIN)/python docker/trace/bench.py
 
@@ -55,10 +58,10 @@ report: setup ## render the newest run file again
 	$(BIN)/speckit report
 
 test: setup ## the fast suite
-	$(BIN)/pytest -q -n 2 -m "not (contract or docker or gpu or sglang or slow)"
+	$(BIN)/pytest -q -n 2 -m "not (browser or contract or docker or gpu or sglang or slow)"
 
-test-rest: cpu-engine ## what the fast suite leaves out: SGLang's wheels, real servers
-	$(BIN)/pytest -q -m "(contract or docker or sglang or slow) and not gpu"
+test-rest: cpu-engine browser ## what the fast suite leaves out: SGLang's wheels, real servers, a browser
+	$(BIN)/pytest -q -m "(browser or contract or docker or sglang or slow) and not gpu"
 
 test-all: test test-rest ## everything this machine can run
 

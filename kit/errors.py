@@ -2,6 +2,7 @@
 
     SpeckitError                 1   failed while running
     ├── SpecError                2   the spec, an argument or an input file is wrong
+    │   └── ComparisonRefused    2   two runs differ in more than the factor they are compared in
     ├── RunFileError             1   a run file cannot be read or written
     ├── ImportFileError          1   a capture or foreign file is broken or incomplete
     ├── ServerError              1   a server did not start, died, or is not the one asked for
@@ -10,12 +11,15 @@
     ├── PrerequisiteError        4   Docker, a GPU, an image or a model is missing
     └── Interrupted            130   stopped by the user; finished repetitions are kept
 
-A message is one line: what happened, with which value, and what to do next.
+A message is one line: what happened, with which value, and what to do next. A refused comparison adds a line a field.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 __all__ = [
+    "ComparisonRefused",
     "ImportFileError",
     "Interrupted",
     "PrerequisiteError",
@@ -37,6 +41,14 @@ class SpecError(SpeckitError):
     """A spec, an argument or a selection is wrong."""
 
     exit_code = 2
+
+
+class ComparisonRefused(SpecError):
+    """Two runs may not be compared; `fields` names what they differ in, one line each."""
+
+    def __init__(self, message: str, fields: Sequence[str] = ()) -> None:
+        super().__init__("\n  ".join([message, *fields]))
+        self.fields = tuple(fields)
 
 
 class RunFileError(SpeckitError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import click
@@ -12,6 +13,8 @@ from click.testing import CliRunner, Result
 from kit.cli import main
 from kit.pipeline import import_run
 from kit.spec import schema_text
+from kit.store import write_facts
+from tests.compare.runs import pair
 
 ROOT = Path(__file__).parents[1]
 QUICKSTART = str(ROOT / "specs" / "quickstart.yaml")
@@ -193,3 +196,45 @@ def test_generated_files_are_written_and_checked(tmp_path: Path) -> None:
 
 def test_the_committed_generated_files_are_fresh() -> None:
     assert speckit("schema", "--check", "--out", str(ROOT)).exit_code == 0
+
+
+def test_a_refused_comparison_names_every_field_on_a_line(tmp_path: Path) -> None:
+    first, second = (tmp_path / f"{name}.duckdb" for name in ("triton", "flashinfer"))
+    for path, facts in zip((first, second), pair(), strict=True):
+        write_facts(path, facts)
+    assert speckit("compare", str(first), str(second), "--factor", "backend").exit_code == 0
+    refused = speckit("compare", str(first), str(second), "--factor", "day")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        "Error: the runs differ in more than --factor day allows:\n"
+        '  spec.server.attention_backend: "triton" | "flashinfer"\n'
+    )
+
+
+@pytest.mark.slow
+def test_two_stand_in_runs_are_compared_and_two_unlike_ones_are_refused(tmp_path: Path, run_file: Path) -> None:
+    files = [_measured(tmp_path, backend) for backend in ("triton", "flashinfer")]
+    result = speckit("compare", *map(str, files), "--factor", "backend", "--out", str(tmp_path / "comparison.md"))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "# flashinfer against triton" in result.stdout
+    assert (tmp_path / "comparison.md").read_text() == result.stdout
+    tree = json.loads(speckit("compare", *map(str, files), "--factor", "backend", "--json").stdout)
+    assert {row["batch_size"] for row in tree["depth_times"]} == {8}
+
+    refused = speckit("compare", str(files[0]), str(run_file), "--factor", "backend")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("Error: the runs differ in more than --factor backend allows:\n  origin: ")
+    assert '\n  spec.engine.world: "crossover" | null\n' in refused.stderr
+
+
+def _measured(folder: Path, backend: str) -> Path:
+    """A small run of the quickstart on a stand-in that was told that backend."""
+    text = Path(QUICKSTART).read_text().replace("attention_backend: triton", f"attention_backend: {backend}")
+    spec, out = folder / f"{backend}.yaml", folder / f"{backend}.duckdb"
+    (folder / "workloads").mkdir(exist_ok=True)
+    shutil.copy(ROOT / "specs" / "workloads" / "general.jsonl", folder / "workloads")
+    spec.write_text(text)
+    part = ("--arms", "baseline,k3", "--levels", "8", "--blocks", "1")
+    done = speckit("run", str(spec), *part, "--out", str(out), "--reports", str(folder / "reports"), "--no-progress")
+    assert done.exit_code == 0, done.stderr
+    return out

@@ -7,11 +7,13 @@ from kit.analysis.acceptance_results import (
     DepthPace,
     DepthShare,
     DepthSource,
+    DepthSpan,
     DepthTime,
     GateMovement,
     GateResidual,
     Gates,
     IterationTime,
+    LaunchIterationTime,
 )
 from kit.analysis.analyse import Study, analyse
 from kit.analysis.cost import account_costs
@@ -27,10 +29,11 @@ from kit.analysis.cost_results import (
     ThroughputBasis,
 )
 from kit.analysis.failures import FailedAnswer, failed_answers
-from kit.analysis.flags import arm_server_infos, flag_differences
+from kit.analysis.flags import arm_server_infos, flag_differences, server_differences
 from kit.analysis.gpus import Energy, Extent, GpuConditions
 from kit.analysis.heterogeneity_results import CurveOwnership, Heterogeneity, RequestSpread
 from kit.analysis.index import depth_of, spec_of
+from kit.analysis.iterations import launch_iteration_times
 from kit.analysis.output_results import (
     CellEvidence,
     Divergence,
@@ -87,6 +90,7 @@ __all__ = [
     "DepthPace",
     "DepthShare",
     "DepthSource",
+    "DepthSpan",
     "DepthTime",
     "Distribution",
     "Divergence",
@@ -104,6 +108,7 @@ __all__ = [
     "IdentityFailure",
     "IterationModel",
     "IterationTime",
+    "LaunchIterationTime",
     "LevelResult",
     "Look",
     "Losslessness",
@@ -131,6 +136,8 @@ __all__ = [
     "depth_of",
     "failed_answers",
     "flag_differences",
+    "launch_iteration_times",
     "second_looks",
+    "server_differences",
     "spec_of",
 ]

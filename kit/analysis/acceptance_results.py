@@ -28,11 +28,13 @@ __all__ = [
     "DepthPace",
     "DepthShare",
     "DepthSource",
+    "DepthSpan",
     "DepthTime",
     "GateMovement",
     "GateResidual",
     "Gates",
     "IterationTime",
+    "LaunchIterationTime",
 ]
 
 
@@ -117,11 +119,20 @@ class DepthTime:
 
 
 @dataclass(frozen=True, slots=True)
+class DepthSpan:
+    """A stretch of a launch, in seconds since its first iteration, and the shares of its busy time by K."""
+
+    since_s: Seconds
+    until_s: Seconds
+    times: tuple[DepthTime, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DepthPace:
     """How restless K was in one launch. `undone` changes went back to the K before the last one.
 
     `dwell_s` is the mean time between two changes, idle time included; None with fewer than two. A log has whole
-    seconds.
+    seconds. `timeline` cuts a traced launch into equal stretches; those without an iteration are left out.
     """
 
     arm: str
@@ -131,6 +142,7 @@ class DepthPace:
     undone: int
     dwell_s: Seconds | None
     times: tuple[DepthTime, ...]
+    timeline: tuple[DepthSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +150,17 @@ class IterationTime:
     """Median time between consecutive results at one K (None: no speculation) and batch size within an arm."""
 
     arm: str
+    depth: int | None
+    batch_size: int
+    n: int
+    median_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchIterationTime:
+    """The same within one launch: what launches differ in is the unit of every interval."""
+
+    launch: int
     depth: int | None
     batch_size: int
     n: int

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from kit.analysis.acceptance_results import AdaptiveUse, DepthPace, DepthShare, DepthSource, DepthTime
+from kit.analysis.acceptance_results import AdaptiveUse, DepthPace, DepthShare, DepthSource, DepthSpan, DepthTime
 from kit.analysis.index import NONE, Index
 from kit.diagnosis import depth_log
 from kit.records import Ints, Launch
@@ -17,6 +18,8 @@ from kit.units import NS_PER_S
 __all__ = ["adaptive_use", "depth_paces"]
 
 Floats = npt.NDArray[np.float64]
+SPANS = 60
+"""Stretches into which a launch is cut to show K over time."""
 
 
 def adaptive_use(index: Index) -> tuple[AdaptiveUse, ...]:
@@ -69,7 +72,20 @@ def _traced(index: Index, launch: Launch) -> DepthPace | None:
     begun = np.maximum(index.facts.trace.iterations.launch_ns[mine], np.append(ready[0], ready[:-1]))
     seconds = np.maximum(ready - begun, 0) / NS_PER_S
     first = np.flatnonzero(np.diff(depth, prepend=NONE - 1))
-    return _pace(launch, DepthSource.TRACE, depth[first], ready[first] / NS_PER_S, np.add.reduceat(seconds, first))
+    pace = _pace(launch, DepthSource.TRACE, depth[first], ready[first] / NS_PER_S, np.add.reduceat(seconds, first))
+    return replace(pace, timeline=tuple(_timeline(depth, (ready - ready[0]) / NS_PER_S, seconds)))
+
+
+def _timeline(depth: Ints, at_s: Floats, seconds: Floats) -> Iterator[DepthSpan]:
+    """Equal stretches of a launch; an iteration belongs to the one in which its result came."""
+    edges = np.linspace(0.0, at_s[-1], SPANS + 1)
+    span = np.clip(np.searchsorted(edges, at_s, side="left") - 1, 0, SPANS - 1)
+    depths, code = np.unique(depth, return_inverse=True)
+    busy = np.bincount(span * len(depths) + code, seconds, minlength=SPANS * len(depths)).reshape(SPANS, len(depths))
+    for begun, ended, row in zip(edges[:-1].tolist(), edges[1:].tolist(), busy, strict=True):
+        if row.sum() > 0:
+            shares = (row / row.sum()).tolist()
+            yield DepthSpan(begun, ended, tuple(map(DepthTime, depths.tolist(), shares)))
 
 
 def _logged(launch: Launch) -> DepthPace | None:

@@ -15,7 +15,7 @@ from kit.records import Launch, Role
 from kit.sglang import effective_config, named_models
 from kit.spec import Arm, BaselineArm, Spec
 
-__all__ = ["arm_server_infos", "flag_differences"]
+__all__ = ["arm_server_infos", "flag_differences", "server_differences"]
 
 # What makes an arm an arm. Flags of the draft model are compared between speculating arms instead.
 _INTENDED = ("speculative_", "max_speculative_")
@@ -74,6 +74,16 @@ def flag_differences(spec: Spec, infos: Mapping[str, Mapping[str, Any] | None]) 
         if info is not None
     }
     return (*_against_baselines(spec, configs), *_between_drafts(spec, configs))
+
+
+def server_differences(
+    spec: Spec, mine: Mapping[str, Any], theirs: Mapping[str, Any]
+) -> Iterator[tuple[str, str, str]]:
+    """Flag and both values, as JSON text, wherever two servers of one arm differ in what can move a number."""
+    configs = [dict(_flat(effective_config(named_models(info, spec)))) for info in (mine, theirs)]
+    for flag, one, other in _differing(*configs):
+        if not _starts(flag, _HARMLESS):
+            yield flag, one, other
 
 
 def _against_baselines(spec: Spec, configs: Mapping[str, Mapping[str, str]]) -> Iterator[FlagDifference]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kit.analysis.acceptance_results import IterationTime
+from kit.analysis.acceptance_results import IterationTime, LaunchIterationTime
 from kit.analysis.index import Index
-from kit.units import NS_PER_S
+from kit.records import RunFacts
+from kit.units import NS_PER_S, Seconds
 
-__all__ = ["iteration_times"]
+__all__ = ["iteration_times", "launch_iteration_times"]
 
 
 def iteration_times(index: Index) -> tuple[IterationTime, ...]:
@@ -19,11 +20,26 @@ def iteration_times(index: Index) -> tuple[IterationTime, ...]:
     The time between two results belongs to the later one. Pauses for prefill and idle gaps are in it, which is why
     the median is taken; warm-up is in it too.
     """
-    return tuple(time for arm in index.spec.arms for time in _of_arm(index, arm.name))
+    launches = index.facts.launches
+    return tuple(
+        IterationTime(arm.name, *median)
+        for arm in index.spec.arms
+        for median in _medians(index, [launch.launch for launch in launches if launch.arm == arm.name])
+    )
 
 
-def _of_arm(index: Index, arm: str) -> Iterator[IterationTime]:
-    launches = [launch.launch for launch in index.facts.launches if launch.arm == arm]
+def launch_iteration_times(facts: RunFacts) -> tuple[LaunchIterationTime, ...]:
+    """The same medians within each launch."""
+    index = Index(facts)
+    return tuple(
+        LaunchIterationTime(launch.launch, *median)
+        for launch in facts.launches
+        for median in _medians(index, [launch.launch])
+    )
+
+
+def _medians(index: Index, launches: Sequence[int]) -> Iterator[tuple[int | None, int, int, Seconds]]:
+    """Draft length, batch size, count and median of every group of iterations of these launches."""
     iterations = index.facts.trace.iterations
     at = np.flatnonzero(np.isin(index.iteration_launch, launches))
     if len(at) < 2:
@@ -37,4 +53,4 @@ def _of_arm(index: Index, arm: str) -> Iterator[IterationTime]:
     first = np.cumsum(counts) - counts
     medians = (ordered[first + (counts - 1) // 2] + ordered[first + counts // 2]) / 2
     for (depth, batch), n, median in zip(groups.tolist(), counts.tolist(), medians.tolist(), strict=True):
-        yield IterationTime(arm, None if depth < 0 else depth, batch, n, median)
+        yield None if depth < 0 else depth, batch, n, median

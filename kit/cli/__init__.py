@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import click
 
 from kit import __version__
+from kit.cli.compare import compare_runs
 from kit.cli.evidence import diagnose_log, extract_contract, fetch_model, import_capture_files
 from kit.cli.load import load_check
 from kit.cli.runs import list_runs, report, run, show
@@ -56,6 +57,7 @@ for command in (
     plan,
     run,
     report,
+    compare_runs,
     list_runs,
     show,
     schema,

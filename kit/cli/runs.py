@@ -73,6 +73,8 @@ def run(  # noqa: PLR0913
 def report(run_file: Path | None, out: Path, as_json: bool) -> None:
     """Judge RUN_FILE (default: the newest in results/) and render its verdict. Needs no server and no GPU.
 
+    RUN_FILE may be the folder of a report: its Parquet files give the same report again.
+
     \b
     speckit report results/20261129-120000-abcdef.duckdb
     """

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kit import __version__
+from kit.analysis import spec_of
+from kit.compare import Factor, RunComparison, compare
 from kit.importers.capture import import_capture
 from kit.load import doubtful_content
 from kit.models import located
@@ -21,14 +24,35 @@ from kit.pipeline.truth import simulated_truth
 from kit.pipeline.watcher import Watcher
 from kit.plan import Plan, Selection
 from kit.provenance import host_facts, spec_commit
-from kit.records import Origin, Resumption, RunHeader
+from kit.records import Origin, Resumption, RunFacts, RunHeader
 from kit.report import ReportPaths, write_report
 from kit.runtime import runtime_for
+from kit.sglang import without_places
 from kit.spec import RULES_VERSION, expanded_json
-from kit.store import add_resumption, create_run, read_header, read_launches, read_run, write_facts
+from kit.store import (
+    add_resumption,
+    create_run,
+    export_parquet,
+    parquet_files,
+    read_header,
+    read_launches,
+    read_run,
+    write_facts,
+)
 from kit.verdict import Verdict, judge
 
-__all__ = ["Preview", "Sitting", "Watcher", "import_run", "newest_run", "preview", "published", "run_files", "run_spec"]
+__all__ = [
+    "Preview",
+    "Sitting",
+    "Watcher",
+    "compared",
+    "import_run",
+    "newest_run",
+    "preview",
+    "published",
+    "run_files",
+    "run_spec",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +101,27 @@ def _opened(path: Path, header: RunHeader, plan: Plan, *, resume: bool) -> tuple
 
 
 def published(run_file: Path, *, out: Path) -> tuple[Verdict, ReportPaths]:
-    """The verdict on the facts in `run_file`, recomputed every time, and the report written below `out`."""
-    facts = read_run(run_file)
+    """The verdict on the facts in `run_file`, recomputed every time, and the report written below `out`.
+
+    `run_file` may be the folder of a report: its Parquet files give the same report again.
+    """
+    facts = _shareable(read_run(run_file))
     verdict = judge(facts)
-    return verdict, write_report(verdict, out=out, notes=json.loads(facts.header.spec_json).get("notes"))
+    notes = json.loads(facts.header.spec_json).get("notes")
+    with TemporaryDirectory(prefix="speckit-") as scratch:
+        attached = parquet_files(run_file) or export_parquet(run_file, Path(scratch), launches=facts.launches)
+        return verdict, write_report(verdict, out=out, notes=notes, attachments=attached)
+
+
+def compared(first: Path, second: Path, *, factor: Factor) -> RunComparison:
+    """The run in `second` against that in `first`. ComparisonRefused when more than `factor` differs."""
+    return compare(_shareable(read_run(first)), _shareable(read_run(second)), factor=factor)
+
+
+def _shareable(facts: RunFacts) -> RunFacts:
+    """The facts as they may leave the host: a report tells no path of it, and nothing is judged by one."""
+    spec = spec_of(facts)
+    return replace(facts, launches=tuple(without_places(launch, spec) for launch in facts.launches))
 
 
 def import_run(source: Path, *, out: Path) -> Path:

@@ -1,5 +1,6 @@
 """A verdict as text: Markdown, JSON, figures and a summary for the terminal. Judges nothing, opens no run file."""
 
+from kit.report.comparison import comparison_json, render_comparison
 from kit.report.dump import verdict_json
 from kit.report.figures import Picture, pictures
 from kit.report.index import write_index
@@ -12,10 +13,12 @@ __all__ = [
     "Extras",
     "Picture",
     "ReportPaths",
+    "comparison_json",
     "folder_digest",
     "metrics_page",
     "pictures",
     "render",
+    "render_comparison",
     "summary",
     "verdict_json",
     "write_index",

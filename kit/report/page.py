@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kit.records import Origin
 from kit.report.escape import code, fence, paragraphs, prose, text
+from kit.report.figures import FIGURES
 from kit.report.flags import flag_line
 from kit.report.sections.acceptance import AcceptanceView, acceptance_view
 from kit.report.sections.answer import AnswerView, answer_view
@@ -51,7 +52,12 @@ class FiguresView:
 
     throughput: str
     ratio: str
+    latency: str
     acceptance: str
+    cost: str
+    classes: str
+    depth: str
+    drift: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +135,7 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
         command=fence([extras.command or _command(verdict)]),
         notes=paragraphs(extras.notes or ""),
         files=_files(extras.files),
-        figures=FiguresView(*(extras.figures.get(name, "") for name in ("throughput", "ratio", "acceptance"))),
+        figures=FiguresView(**{name: extras.figures.get(name, "") for name in FIGURES}),
     )
 
 

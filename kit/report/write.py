@@ -20,6 +20,7 @@ from kit.errors import RunFileError
 from kit.report.dump import verdict_json
 from kit.report.escape import label
 from kit.report.figures import Picture, pictures
+from kit.report.html import verdict_html
 from kit.report.index import write_index
 from kit.report.page import Extras, render
 from kit.verdict import Verdict
@@ -42,6 +43,14 @@ class ReportPaths:
     digest: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What is told in Markdown and in HTML."""
+
+    verdict: Verdict
+    figures: Mapping[str, Picture]
+
+
 def write_report(
     verdict: Verdict,
     *,
@@ -60,7 +69,8 @@ def write_report(
     with TemporaryDirectory(dir=out, prefix=".unfinished-") as scratch:
         draft = Path(scratch) / "report"
         shown = _fill(draft, verdict, attachments)
-        folder, extras = _publish(draft, verdict, out, replace(extras, figures=shown))
+        linked = replace(extras, figures={name: _link(name, picture) for name, picture in shown.items()})
+        folder, extras = _publish(draft, _Draft(verdict, shown), out, linked)
         digest = folder_digest(folder)
         text = render(verdict, extras=replace(extras, figures={}, files=_hashes(folder)))
         page = _place(Path(scratch) / "page", text + _signature(folder.name, digest), out / f"{folder.name}.md")
@@ -83,30 +93,34 @@ def folder_digest(folder: Path) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def _fill(draft: Path, verdict: Verdict, attachments: Sequence[Path]) -> Mapping[str, str]:
-    """Write everything but the text into `draft`; the Markdown of each figure by name."""
+def _fill(draft: Path, verdict: Verdict, attachments: Sequence[Path]) -> Mapping[str, Picture]:
+    """Write everything but the text into `draft`; the figures by name."""
     shown = pictures(verdict)
     (draft / "figures").mkdir(parents=True)
     for name, picture in shown.items():
         _write(draft / "figures" / f"{name}.svg", picture.svg)
+        (draft / "figures" / f"{name}.png").write_bytes(picture.png)
     _write(draft / "verdict.json", verdict_json(verdict))
     for attachment in attachments:
         shutil.copyfile(attachment, draft / attachment.name)
-    return {name: _link(name, picture) for name, picture in shown.items()}
+    return shown
 
 
 def _link(name: str, picture: Picture) -> str:
     return f"![{label(picture.alt)}](figures/{name}.svg)"
 
 
-def _publish(draft: Path, verdict: Verdict, out: Path, extras: Extras) -> tuple[Path, Extras]:
+def _publish(draft: Path, content: _Draft, out: Path, extras: Extras) -> tuple[Path, Extras]:
     """Move `draft` to the first free name, or find it already there; what its text says besides the verdict."""
     files = _hashes(draft)
+    verdict = content.verdict
     names = _names(report_name(verdict))
     while True:
         name, supersedes = next(names)
         said = replace(extras, files=files, supersedes=supersedes)
-        _write(draft / "verdict.md", render(verdict, extras=said))
+        text = render(verdict, extras=said)
+        _write(draft / "verdict.md", text)
+        _write(draft / "verdict.html", verdict_html(text, title=verdict.title, figures=content.figures))
         target = out / name
         if not target.exists():
             draft.rename(target)

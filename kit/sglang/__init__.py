@@ -18,6 +18,7 @@ from kit.sglang.answer import (
 )
 from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags, outputs_payload, prefill_payload
 from kit.sglang.log import DecodeLine, admission_limit, decode_lines, eager_from
+from kit.sglang.places import without_places
 from kit.sglang.server import effective_config, identity_problem, leftover_problem, named_models, redact
 from kit.sglang.trace import TRACE_BLOCK, TracePlugin, trace_plugin, trace_problem
 
@@ -51,4 +52,5 @@ __all__ = [
     "token_choice",
     "trace_plugin",
     "trace_problem",
+    "without_places",
 ]

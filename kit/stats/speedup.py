@@ -28,6 +28,7 @@ __all__ = [
     "SpeedWord",
     "level_tests",
     "log_ratio_ci",
+    "mean_over_blocks",
     "ratio_estimate",
     "relative_se",
     "speed_words",
@@ -112,14 +113,20 @@ def ratio_estimate(a: ArrayLike, *, b: ArrayLike, level: float = 0.95) -> Estima
 
 def log_mean(d: FloatArray, *, level: float = 0.95) -> Estimate:
     """Mean of per-block logs with its t interval."""
+    return mean_over_blocks(d, method=METHOD, level=level)
+
+
+def mean_over_blocks(values: ArrayLike, *, method: str, level: float = 0.95) -> Estimate:
+    """Mean of one value a block with its t interval; fewer than three blocks give none."""
+    d = np.asarray(values, float)
     if not len(d):
-        return Estimate.missing("no block has both cells", method=METHOD)
+        return Estimate.missing("no block has both cells", method=method)
     mean = float(d.mean())
     if len(d) < MIN_BLOCKS:
         reason = f"{len(d)} of the {MIN_BLOCKS} blocks that an interval needs"
-        return Estimate.bare(mean, n=len(d), method=METHOD, reason=reason)
+        return Estimate.bare(mean, n=len(d), method=method, reason=reason)
     half = _half_width(d, level)
-    return Estimate(mean, Interval(mean - half, mean + half, level), len(d), METHOD)
+    return Estimate(mean, Interval(mean - half, mean + half, level), len(d), method)
 
 
 def relative_se(estimate: Estimate) -> float | None:

@@ -15,10 +15,25 @@ import duckdb
 
 from kit.errors import RunFileError
 
-__all__ = ["SCHEMA_VERSION", "reading", "transaction"]
+__all__ = ["SCHEMA_VERSION", "TABLES", "parquet_files", "quoted", "reading", "transaction"]
 
 SCHEMA_VERSION = 4
 """Version of the run file. History: 1 = first form, 2 = resumptions, 3 = more of the trace, 4 = GPU samples."""
+
+TABLES = {
+    "run": "run_id",
+    "launches": "launch",
+    "cells": "cell",
+    "repetitions": "repetition",
+    "requests": 'repetition, "index"',
+    "iterations": "launch, number",
+    "rounds": 'launch, number, "row"',
+    "switches": "launch, number",
+    "trace_losses": "repetition",
+    "resumptions": "first_launch",
+    "gpu_samples": "repetition, at_ns, gpu",
+}
+"""Every table of facts, and the order of its rows in a Parquet file: the same facts give the same bytes."""
 
 # Read by every DuckDB from 1.0 on; newer defaults are not.
 _STORAGE = "v1.0.0"
@@ -36,7 +51,7 @@ def transaction(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     The file is made and migrated when it is new. Raises RunFileError when it is held by another process, is no
     run file, or is newer than this kit.
     """
-    with _connection(path, read_only=False) as con:
+    with _connection(path, how=f"ATTACH '{quoted(path)}' AS run_file (STORAGE_VERSION '{_STORAGE}')") as con:
         con.begin()
         try:
             _migrate(con)
@@ -49,10 +64,17 @@ def transaction(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A reading connection to `path`; an older run file is read from a migrated copy and stays as it is."""
+    """A reading connection to `path`; an older run file is read from a migrated copy and stays as it is.
+
+    `path` may also be a report's folder: its Parquet files are loaded into memory.
+    """
     if not path.exists():
         raise RunFileError(f"{path}: no such run file; `speckit list` shows the ones there are")
-    with _connection(path, read_only=True) as con:
+    if path.is_dir():
+        with _loaded(path) as con:
+            yield con
+        return
+    with _connection(path, how=f"ATTACH '{quoted(path)}' AS run_file (READ_ONLY)") as con:
         current = _version(con) in (0, SCHEMA_VERSION)
         if current:
             yield con
@@ -64,16 +86,45 @@ def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
                 yield con
 
 
+def parquet_files(folder: Path) -> tuple[Path, ...]:
+    """The files of facts in a report's folder; empty when it holds none."""
+    return tuple(path for name in TABLES if (path := folder / f"{name}.parquet").is_file())
+
+
 @contextmanager
-def _connection(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to `path`. A writer locks every other process out, so it is opened late and closed early."""
+def _loaded(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The facts in a folder of Parquet files, as tables of today's form; what an older kit did not write is absent."""
+    files = parquet_files(folder)
+    if not (folder / "run.parquet").is_file():
+        raise RunFileError(f"{folder}: holds no run.parquet; name a run file or the folder of a report that has one")
+    with _connection(folder, how="ATTACH ':memory:' AS run_file") as con:
+        _migrate(con)
+        for file in files:
+            _refuse_newer_parquet(con, file)
+            con.execute(f"INSERT INTO {file.stem} BY NAME SELECT * FROM read_parquet('{quoted(file)}')")
+        yield con
+
+
+def _refuse_newer_parquet(con: duckdb.DuckDBPyConnection, file: Path) -> None:
+    found = con.execute(
+        f"SELECT decode(value) FROM parquet_kv_metadata('{quoted(file)}') WHERE decode(key) = 'speckit_run_file'"
+    ).fetchone()
+    _refuse_newer(int(found[0]) if found else SCHEMA_VERSION, file)
+
+
+def quoted(path: Path) -> str:
+    """A path inside an SQL string."""
+    return str(path).replace("'", "''")
+
+
+@contextmanager
+def _connection(path: Path, *, how: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to `path`, attached as `how` says. A writer locks others out: it is opened late, closed early."""
     con = _engine().cursor()
     try:
-        mode = "READ_ONLY" if read_only else f"STORAGE_VERSION '{_STORAGE}'"
-        quoted = str(path).replace("'", "''")
-        _attach(con, f"ATTACH '{quoted}' AS run_file ({mode})")
+        _attach(con, how)
         con.execute("USE run_file")
-        _refuse_newer(con, path)
+        _refuse_newer(_version(con), path)
         yield con
     except duckdb.Error as error:
         raise RunFileError(f"{path}: {_first_line(error)}; is it a run file that no other process holds?") from error
@@ -101,8 +152,7 @@ def _engine() -> duckdb.DuckDBPyConnection:
     return duckdb.connect()
 
 
-def _refuse_newer(con: duckdb.DuckDBPyConnection, path: Path) -> None:
-    version = _version(con)
+def _refuse_newer(version: int, path: Path) -> None:
     if version > SCHEMA_VERSION:
         raise RunFileError(
             f"{path}: run file version {version} is newer than this kit's {SCHEMA_VERSION}; update the kit"

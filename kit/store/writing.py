@@ -20,7 +20,15 @@ from kit.store.database import transaction
 
 Columns = dict[str, npt.NDArray[Any]]
 
-__all__ = ["add_gpu_samples", "add_launch", "add_repetition", "add_resumption", "create_run", "write_facts"]
+__all__ = [
+    "add_gpu_samples",
+    "add_launch",
+    "add_repetition",
+    "add_resumption",
+    "create_run",
+    "insert",
+    "write_facts",
+]
 
 
 def create_run(path: Path, header: RunHeader) -> None:
@@ -32,27 +40,27 @@ def create_run(path: Path, header: RunHeader) -> None:
     except OSError as error:
         raise RunFileError(f"{path.parent}: cannot be made ({error.strerror}); choose another --out") from None
     with transaction(path) as con:
-        _insert(con, "run", [header])
+        insert(con, "run", [header])
 
 
 def add_resumption(path: Path, resumption: Resumption) -> None:
     """Mark the seam between what an earlier sitting measured and what this one will."""
     with transaction(path) as con:
-        _insert(con, "resumptions", [resumption])
+        insert(con, "resumptions", [resumption])
 
 
 def add_launch(path: Path, launch: Launch) -> None:
     """Store `launch`, replacing what was stored of it when it started."""
     with transaction(path) as con:
         con.execute("DELETE FROM launches WHERE launch = ?", [launch.launch])
-        _insert(con, "launches", [launch])
+        insert(con, "launches", [launch])
 
 
 def add_gpu_samples(path: Path, samples: Sequence[GpuSample]) -> None:
     """Store what the GPUs did during a repetition; without a GPU the file is not opened."""
     if samples:
         with transaction(path) as con:
-            _insert(con, "gpu_samples", samples)
+            insert(con, "gpu_samples", samples)
 
 
 def add_repetition(
@@ -61,9 +69,9 @@ def add_repetition(
     """Store a repetition with everything that belongs to it (its cell too, if it is the first), or nothing of it."""
     with transaction(path) as con:
         if con.execute("SELECT 1 FROM cells WHERE cell = ?", [cell.cell]).fetchone() is None:
-            _insert(con, "cells", [cell])
-        _insert(con, "repetitions", [repetition])
-        _insert(con, "requests", requests)
+            insert(con, "cells", [cell])
+        insert(con, "repetitions", [repetition])
+        insert(con, "requests", requests)
         if trace is not None:
             _insert_trace(con, repetition.repetition, trace)
 
@@ -85,14 +93,14 @@ def write_facts(path: Path, facts: RunFacts) -> None:
                 ("resumptions", facts.resumptions),
                 ("gpu_samples", facts.gpu_samples),
             ):
-                _insert(con, table, rows)
+                insert(con, table, rows)
             _insert_trace(con, -1, facts.trace)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _insert(con: duckdb.DuckDBPyConnection, table: str, rows: Iterable[Any]) -> None:
+def insert(con: duckdb.DuckDBPyConnection, table: str, rows: Iterable[Any]) -> None:
     """Bulk insert of dataclasses whose fields are the columns of `table`; lists and JSON need no special case."""
     columns = con.execute("SELECT name, type FROM pragma_table_info(?)", [table]).fetchall()
     names = ", ".join(f'"{name}"' for name, _ in columns)

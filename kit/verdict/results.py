@@ -60,8 +60,11 @@ __all__ = [
     "WhatRan",
 ]
 
-VERDICT_VERSION = 2
-"""Version of this tree as JSON. History: 1 = first form; 2 = cost, oracles, heterogeneity, classes, peaks, ties."""
+VERDICT_VERSION = 3
+"""Version of this tree as JSON.
+
+History: 1 = first form; 2 = cost, oracles, heterogeneity, classes, peaks, ties; 3 = K over time.
+"""
 
 
 class Heading(StrEnum):

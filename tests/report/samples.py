@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kit.analysis import (
     Acceptance,
@@ -21,6 +22,7 @@ from kit.analysis import (
     DepthPace,
     DepthShare,
     DepthSource,
+    DepthSpan,
     DepthTime,
     Distribution,
     Energy,
@@ -165,6 +167,19 @@ def judged(arm: str, concurrency: int, ratio: float, word: SpeedWord) -> Compari
     return ComparisonVerdict(comparison(arm, concurrency, ratio), word, 0.0312, reason, tolerable)
 
 
+DEPTH_TIMES = (DepthTime(1, 0.25), DepthTime(3, 0.75))
+# The controller rested between the second stretch and the third.
+TIMELINE = (
+    DepthSpan(0.0, 1.5, (DepthTime(1, 0.8), DepthTime(3, 0.2))),
+    DepthSpan(1.5, 3.0, (DepthTime(1, 0.1), DepthTime(3, 0.9))),
+    DepthSpan(4.5, 6.0, (DepthTime(3, 1.0),)),
+)
+
+CONTROLS = (
+    replace(cell(9, "baseline", 8, 940.0), role=Role.AA_SPEED),
+    replace(cell(12, "baseline", 8, 925.0), role=Role.CLOSING),
+)
+
 SPEED = SpeedSection(
     metric="output_throughput_window",
     noise_threshold=0.02,
@@ -235,7 +250,7 @@ SPEED = SpeedSection(
     levels=tuple(
         level(arm, c, tok_s) for arm, speeds in SPEEDS.items() for c, tok_s in zip(LEVELS, speeds, strict=True)
     ),
-    cells=tuple(cell(i, arm, c, tok_s) for i, (arm, c, tok_s) in enumerate(MEASURED)),
+    cells=(*(cell(i, arm, c, tok_s) for i, (arm, c, tok_s) in enumerate(MEASURED)), *CONTROLS),
     aa_speed=(comparison("baseline", 8, 1.003, spread=0.011),),
     closing=(comparison("baseline", 8, 0.995, spread=0.02),),
     truth=tuple(TrueThroughput(arm, c, 1.01 * tok_s) for arm, c, tok_s in MEASURED),
@@ -583,7 +598,7 @@ VERDICT = Verdict(
     oracles=ORACLES,
     heterogeneity=HETEROGENEITY,
     depth_paces=(
-        DepthPace("adaptive", 2, DepthSource.TRACE, 12, 3, 0.41, (DepthTime(1, 0.25), DepthTime(3, 0.75))),
+        DepthPace("adaptive", 2, DepthSource.TRACE, 12, 3, 0.41, DEPTH_TIMES, TIMELINE),
         DepthPace("adaptive", 5, DepthSource.LOG, 1, 0, None, (DepthTime(3, 1.0),)),
     ),
     doubts=DOUBTS,

@@ -42,7 +42,7 @@ def test_speeds_are_shown_with_the_reason_why_they_carry_no_word(verdict: Verdic
 
 def test_throughput_of_the_whole_run_is_drawn_where_there_is_no_window(verdict: Verdict) -> None:
     shown = pictures(verdict)
-    assert sorted(shown) == ["acceptance", "throughput"]
+    assert sorted(shown) == ["acceptance", "classes", "cost", "depth", "throughput"]
     assert "(whole run)" in shown["throughput"].alt
     assert "baseline: 725 at 1, 3,107 at 8, 7,293 at 32" in shown["throughput"].alt
 

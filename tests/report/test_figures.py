@@ -9,6 +9,7 @@ import pytest
 
 from kit.analysis import ArmSummary
 from kit.report import Picture, pictures
+from kit.report.figures import FIGURES
 from kit.report.figures.style import looks
 from tests.report.hostile import HOSTILE, everywhere
 from tests.report.samples import ARMS, VERDICT
@@ -23,7 +24,7 @@ def drawn() -> dict[str, Picture]:
 
 
 def test_there_is_a_figure_for_each_question(drawn: dict[str, Picture]) -> None:
-    assert list(drawn) == ["throughput", "ratio", "acceptance"]
+    assert list(drawn) == list(FIGURES)
 
 
 def test_a_verdict_without_numbers_has_no_figure() -> None:

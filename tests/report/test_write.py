@@ -11,6 +11,7 @@ import pytest
 
 from kit.errors import RunFileError
 from kit.report import ReportPaths, folder_digest, write_report
+from kit.report.figures import FIGURES
 from tests.report.samples import VERDICT, WHAT_RAN
 from tests.report.test_page import empty
 
@@ -32,9 +33,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> ReportPaths:
 def test_a_report_is_a_text_beside_a_folder_and_an_index(written: ReportPaths) -> None:
     assert sorted(contents(written.page.parent)) == [
         f"{NAME}.md",
-        f"{NAME}/figures/acceptance.svg",
-        f"{NAME}/figures/ratio.svg",
-        f"{NAME}/figures/throughput.svg",
+        *(f"{NAME}/figures/{name}.{form}" for name in sorted(FIGURES) for form in ("png", "svg")),
+        f"{NAME}/verdict.html",
         f"{NAME}/verdict.json",
         f"{NAME}/verdict.md",
         "README.md",
@@ -52,7 +52,7 @@ def test_the_last_line_of_the_text_names_the_hash_that_sha256sum_gives_for_the_f
 def test_the_text_stands_alone_and_the_one_in_the_folder_shows_every_figure(written: ReportPaths) -> None:
     assert "![" not in written.page.read_text()
     shown = (written.folder / "verdict.md").read_text()
-    for figure in (written.folder / "figures").iterdir():
+    for figure in (written.folder / "figures").glob("*.svg"):
         assert f"](figures/{figure.name})" in shown
 
 

@@ -1,19 +1,20 @@
-"""Figures as SVG, byte for byte the same for the same verdict: throughput, ratio and acceptance."""
+"""Figures as SVG and PNG, byte for byte the same for the same verdict."""
 
 from __future__ import annotations
 
-from kit.report.figures.acceptance import acceptance_figure
-from kit.report.figures.ratio import ratio_figure
-from kit.report.figures.style import Picture
-from kit.report.figures.throughput import throughput_figure
+from kit.report.figures.picture import Picture
 from kit.verdict import Verdict
 
-__all__ = ["Picture", "pictures"]
+__all__ = ["FIGURES", "Picture", "pictures"]
 
-_FIGURES = {"throughput": throughput_figure, "ratio": ratio_figure, "acceptance": acceptance_figure}
+FIGURES = ("throughput", "ratio", "latency", "acceptance", "cost", "classes", "depth", "drift")
+"""Names, in the order in which a report shows them."""
 
 
 def pictures(verdict: Verdict) -> dict[str, Picture]:
     """Every figure that the verdict has numbers for, by name."""
-    drawn = {name: draw(verdict) for name, draw in _FIGURES.items()}
+    # Drawing takes two seconds to import, and most commands draw nothing.
+    from kit.report.figures.draw import DRAWN
+
+    drawn = {name: DRAWN[name](verdict) for name in FIGURES}
     return {name: picture for name, picture in drawn.items() if picture is not None}

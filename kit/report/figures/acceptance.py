@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from kit.analysis import Acceptance
 from kit.format import SHARE, Reading, aligned
-from kit.report.figures.style import Look, Picture, Series, draw_series, house_style, looks, picture
+from kit.report.figures.picture import Picture
+from kit.report.figures.style import Look, Series, draw_series, house_style, looks, picture
 from kit.stats import Estimate
 from kit.verdict import Verdict
 
@@ -26,7 +27,7 @@ def acceptance_figure(verdict: Verdict) -> Picture | None:
         return None
     levels = _chosen(sorted({row.concurrency for row in rows}))
     with house_style():
-        figure = Figure(figsize=(max(4.6, 2.5 * len(levels) + 0.8), 3.9), layout="constrained")
+        figure = Figure(figsize=(max(7.2, 2.5 * len(levels) + 0.8), 3.9), layout="constrained")
         figure.suptitle("Drafts kept, by position", x=0.01, ha="left", size=11, weight="bold")
         panels = figure.subplots(1, len(levels), sharey=True, squeeze=False)[0]
         styles = looks(verdict.what_ran.arms)
@@ -36,7 +37,7 @@ def acceptance_figure(verdict: Verdict) -> Picture | None:
         panels[0].set_ylim(0, 1.06 * max(_heights(rows)))  # shared by every panel
         panels[0].set_ylabel("S_k, share of verify rounds")
         handles, labels = _keys(panels)
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 6))
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5))
         return picture(figure, _alt(rows))
 
 

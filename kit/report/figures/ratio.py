@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kit.format import RATIO, Reading, aligned
+from kit.report.figures.picture import Picture
 from kit.report.figures.style import (
     GREY,
-    Picture,
     Series,
     concurrency_axis,
     dodge,

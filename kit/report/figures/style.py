@@ -20,17 +20,20 @@ from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 from kit.analysis import ArmSummary
 from kit.report.escape import clean
+from kit.report.figures.picture import Picture
 from kit.stats import Estimate
 
 __all__ = [
+    "GREY",
     "Look",
-    "Picture",
     "Series",
     "concurrency_axis",
     "dodge",
     "draw_series",
     "house_style",
+    "key_beside",
     "label_ends",
+    "level_looks",
     "looks",
     "note",
     "picture",
@@ -41,15 +44,8 @@ INK = "#202124"
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B8860B", "#56B4E9")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _LINES = ("-", (0, (6, 1.5)), (0, (4, 1.5, 1, 1.5)), (0, (1.5, 1.5)), (0, (8, 2, 2, 2)))
+_DPI = 110
 _LEAST_GAP = 0.062  # between two labels, as a share of the axis; one line of text
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A figure as SVG text and what it shows in words, for those who cannot see it."""
-
-    svg: str
-    alt: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +99,21 @@ def looks(arms: Sequence[ArmSummary]) -> dict[str, Look]:
 
 
 def picture(figure: Figure, alt: str) -> Picture:
-    """The figure as SVG without a date, so that equal figures are equal files."""
-    buffer, words = io.StringIO(), clean(alt, longest=10_000)
+    """The figure as SVG and PNG without a date, so that equal figures are equal files."""
+    buffer, pixels, words = io.StringIO(), io.BytesIO(), clean(alt, longest=10_000)
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "speckit", "Title": words})
-    return Picture(buffer.getvalue(), words)
+    figure.savefig(pixels, format="png", dpi=_DPI, metadata={"Software": "speckit", "Title": words})
+    return Picture(buffer.getvalue(), pixels.getvalue(), words)
+
+
+def level_looks(levels: Sequence[int]) -> list[tuple[str, str]]:
+    """Colour and marker of each concurrency, where one figure shows one arm at several."""
+    return [(_COLOURS[at % 6], _MARKERS[at % 7]) for at in range(len(levels))]
+
+
+def key_beside(axes: Axes) -> None:
+    """The names of the arms to the right of the axes."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
 
 
 def concurrency_axis(axes: Axes, levels: Sequence[int]) -> None:

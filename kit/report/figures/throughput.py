@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from kit.format import TOKENS_PER_SECOND, Reading, aligned
+from kit.report.figures.picture import Picture
 from kit.report.figures.style import (
     Look,
-    Picture,
     Series,
     concurrency_axis,
     dodge,
