@@ -20,6 +20,7 @@ import tomllib
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,7 +61,8 @@ def sglang(folder: Path) -> bytes:
     version = tomllib.loads((ROOT / "docker" / "images.lock.toml").read_text())["variants"]["triton"]["sglang"]
     pattern = f"sglang-{version}-*.whl"
     if not list(folder.glob(pattern)):
-        pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--python-version", "3.11")
+        python = sys.executable if find_spec("pip") else "python3"
+        pip = (python, "-m", "pip", "download", "--quiet", "--no-deps", "--python-version", "3.11")
         subprocess.run((*pip, "--only-binary=:all:", "--dest", folder, f"sglang=={version}"), check=True)
     with zipfile.ZipFile(next(folder.glob(pattern))) as wheel:
         names = sorted(name for name in wheel.namelist() if not name.endswith("/"))

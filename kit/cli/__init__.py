@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import click
 
 from kit import __version__
+from kit.cli.doctor import doctor
 from kit.cli.evidence import diagnose_log, extract_contract, fetch_model, import_capture_files
 from kit.cli.load import load_check
 from kit.cli.runs import list_runs, report, run, show
@@ -63,6 +64,7 @@ for command in (
     diagnose_log,
     selftest,
     load_check,
+    doctor,
 ):
     main.add_command(command)
 

@@ -8,6 +8,7 @@ from kit.runtime.container import ContainerRuntime
 from kit.runtime.endpoint import Endpoint, Order, Runtime, Server, flush_cache, server_info, set_trace
 from kit.runtime.engine import EngineError, Leftover, connect, leftovers
 from kit.runtime.gpus import gpu_rows
+from kit.runtime.hub import hub_cache, is_cached
 from kit.runtime.inside import become_owner, require_writable
 from kit.runtime.interpreter import cpu_engine, local_python
 from kit.runtime.process import LocalRuntime, ProcessServer, StandinRuntime
@@ -26,7 +27,10 @@ __all__ = [
     "cpu_engine",
     "flush_cache",
     "gpu_rows",
+    "hub_cache",
+    "is_cached",
     "leftovers",
+    "local_python",
     "require_writable",
     "runtime_for",
     "server_info",

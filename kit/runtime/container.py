@@ -34,6 +34,7 @@ from kit.runtime.engine import (
     owner,
 )
 from kit.runtime.gpus import architectures
+from kit.runtime.hub import hub_cache, is_cached
 from kit.runtime.process import TRACE_VARIABLE
 from kit.spec import Spec
 from kit.units import Seconds
@@ -159,7 +160,7 @@ class ContainerServer:
         if hub := _hub_models(self._order):
             cache = hub_cache()
             cache.mkdir(parents=True, exist_ok=True)
-            yield _Mount(str(cache), _MODELS, "ro" if all(_is_cached(cache, model) for model in hub) else "rw")
+            yield _Mount(str(cache), _MODELS, "ro" if all(is_cached(cache, model) for model in hub) else "rw")
 
     def _await(self, container: Container) -> str:
         """The address at which the server answers. Given up when it ends, or when its log has stood still too long."""
@@ -235,12 +236,6 @@ class ContainerServer:
         return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
 
 
-def hub_cache() -> Path:
-    """Where this user's Hugging Face models lie."""
-    named = os.environ.get("HF_HOME")
-    return (Path(named) if named else Path.home() / ".cache" / "huggingface").resolve()
-
-
 def _end(container: Container) -> str:
     state = container.attrs["State"]
     return f"the container ended with exit code {state['ExitCode']}, OOMKilled {str(oom_killed(container)).lower()}"
@@ -271,14 +266,10 @@ def _hub_models(order: Order) -> list[str]:
     return [path for path in _paths(order) if not Path(path).is_absolute() and not path.startswith("standin/")]
 
 
-def _is_cached(cache: Path, model: str) -> bool:
-    return any((cache / "hub" / f"models--{model.replace('/', '--')}" / "snapshots").glob("*/config.json"))
-
-
 def _offline(order: Order) -> dict[str, str]:
     """A cache that is mounted read-only must not be written to, and nothing is missing from it."""
     hub = _hub_models(order)
-    return {"HF_HUB_OFFLINE": "1"} if hub and all(_is_cached(hub_cache(), model) for model in hub) else {}
+    return {"HF_HUB_OFFLINE": "1"} if hub and all(is_cached(hub_cache(), model) for model in hub) else {}
 
 
 def _addresses(container: Container, network: str) -> Iterator[tuple[str, int]]:

@@ -11,11 +11,11 @@ __all__ = ["architectures", "gpu_rows"]
 _TIMEOUT_S = 20
 
 
-def gpu_rows(*fields: str) -> list[dict[str, str]] | None:
-    """One row a GPU with these fields as nvidia-smi prints them; None where it is missing or fails."""
+def gpu_rows(*fields: str, query: str = "gpu") -> list[dict[str, str]] | None:
+    """One row a GPU, or what else `query` names, as nvidia-smi prints it; None where it is missing or fails."""
     if shutil.which("nvidia-smi") is None:
         return None
-    command = ("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader")
+    command = ("nvidia-smi", f"--query-{query}={','.join(fields)}", "--format=csv,noheader")
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError):
