@@ -78,6 +78,7 @@ check: setup lock-check ## format, lint, types, layers, lock and generated files
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/speckit schema --check
+	@if [ -x $(BIN)/hadolint ]; then $(BIN)/hadolint docker/Dockerfile; else echo "hadolint is not here: docker/Dockerfile was not checked"; fi
 
 format: setup ## rewrite the sources in house style
 	$(BIN)/ruff format .
