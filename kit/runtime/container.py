@@ -167,10 +167,9 @@ class ContainerServer:
         size, moved = 0, time.monotonic()
         while True:
             container.reload()
-            for host, port in _addresses(container, self._name):
-                if _listens(host, port) and is_ready(f"http://{host}:{port}"):
-                    self._note(f"the kit talks to {host}:{port}")
-                    return f"http://{host}:{port}"
+            if found := _answering(container, self._name):
+                self._note(f"the kit talks to {found}")
+                return f"http://{found}"
             if container.status not in ("created", "running"):
                 raise ServerError(f"{_end(container)} before it was ready: {self._cause(container)}")
             now_size = self._log.stat().st_size if self._log.exists() else 0
@@ -279,6 +278,20 @@ def _addresses(container: Container, network: str) -> Iterator[tuple[str, int]]:
         yield address, _PORT
     for published in settings["Ports"].get(f"{_PORT}/tcp") or ():
         yield published["HostIp"], int(published["HostPort"])
+
+
+def _answering(container: Container, network: str) -> str | None:
+    """Where the server answers, its own address if it does there; None while it does not.
+
+    Asked twice, because it may have become ready between the question to the one and that to the other.
+    """
+    for _ in range(2):
+        ready = [
+            f"{host}:{port}"
+            for host, port in _addresses(container, network)
+            if _listens(host, port) and is_ready(f"http://{host}:{port}")
+        ]
+    return ready[0] if ready else None
 
 
 def _listens(host: str, port: int, *, within: Seconds = 1.0) -> bool:

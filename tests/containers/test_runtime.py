@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def nothing_is_left(host: Engine) -> bool:
 def test_the_quickstart_is_measured_in_containers(host: Engine, tmp_path: Path) -> None:
     spec = yaml.safe_load((ROOT / "specs" / "quickstart.yaml").read_text())
     spec["engine"] = ENGINE
-    spec["workload"]["files"] = [str(ROOT / "specs" / "workloads" / "general.jsonl")]
+    shutil.copytree(ROOT / "specs" / "workloads", tmp_path / "workloads")
     path = tmp_path / "quickstart.yaml"
     path.write_text(yaml.safe_dump(spec))
     out = tmp_path / "run.duckdb"
@@ -145,9 +146,9 @@ def test_an_engine_that_dies_is_survived_and_said(host: Engine, tmp_path: Path) 
     try:
         with engine(private=True) as other:
             assert other.folder is not None
-            saved = subprocess.Popen(("docker", "save", "speckit:triton"), env=host.env, stdout=subprocess.PIPE)
-            subprocess.run(("docker", "load"), env=other.env, stdin=saved.stdout, check=True, capture_output=True)
-            assert saved.wait() == 0
+            archive = tmp_path / "image.tar"
+            host.docker("save", "--output", archive, "speckit:triton")
+            other.docker("load", "--input", archive)
             out = tmp_path / "run.duckdb"
             run = started(other, simulated(tmp_path, **LONG), out)
             until(lambda: measuring(out))
