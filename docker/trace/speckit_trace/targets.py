@@ -51,7 +51,13 @@ WITNESSES = (
 
 
 # Wrapped by functions of exactly their signature.
-_WHOLE_SIGNATURE = frozenset({f"{SCHEDULER}.run_batch", f"{PROCESSOR}.process_batch_result_decode"})
+_WHOLE_SIGNATURE = frozenset(
+    {
+        f"{SCHEDULER}.run_batch",
+        f"{PROCESSOR}.process_batch_result_decode",
+        f"{PROCESSOR}.process_batch_result_prefill",
+    }
+)
 
 
 class Refusal(Exception):
