@@ -25,7 +25,7 @@ from kit.report.sections.saturation import SaturationView, saturation_view
 from kit.report.table import table
 from kit.verdict import Verdict
 
-__all__ = ["Extras", "render", "templates", "tidy"]
+__all__ = ["Extras", "render", "run_command", "templates", "tidy"]
 
 _BLANK_LINES = re.compile(r"\n{3,}")
 
@@ -129,14 +129,15 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
         ran=ran_view(verdict.what_ran, levels=levels),
         limits=tuple(map(prose, verdict.limits)),
         not_measured=tuple(NotMeasuredView(prose(item.what), prose(item.reason)) for item in verdict.not_measured),
-        command=fence([extras.command or _command(verdict)]),
+        command=fence([extras.command or run_command(verdict)]),
         notes=paragraphs(extras.notes or ""),
         files=_files(extras.files),
         figures=FiguresView(**{name: extras.figures.get(name, "") for name in FIGURES}),
     )
 
 
-def _command(verdict: Verdict) -> str:
+def run_command(verdict: Verdict) -> str:
+    """What makes the run again."""
     ran = verdict.what_ran
     if ran.origin is Origin.IMPORTED:
         return f"speckit report results/{ran.run_id}.duckdb"
