@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "COUNT",
+    "MILLIJOULES",
     "MILLISECONDS",
     "MISSING",
     "PERCENT",
@@ -51,6 +52,7 @@ SHARE = Unit("", fewest=3)  # probabilities and acceptance, where the third digi
 PERCENT = Unit("%", scale=100.0, fewest=1, most=2)
 SECONDS = Unit("s", fewest=1)
 MILLISECONDS = Unit("ms", scale=1000.0, fewest=1, most=2)
+MILLIJOULES = Unit("mJ", scale=1000.0, fewest=1, most=2)
 TOKENS_PER_SECOND = Unit("tok/s", most=1)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from kit.format import COUNT, MILLISECONDS, PERCENT, PLAIN, RATIO, SECONDS, SHARE, TOKENS_PER_SECOND, Unit
+from kit.format import COUNT, MILLIJOULES, MILLISECONDS, PERCENT, PLAIN, RATIO, SECONDS, SHARE, TOKENS_PER_SECOND, Unit
 
 __all__ = ["METRICS", "Direction", "Metric", "metric"]
 
@@ -89,6 +89,16 @@ METRICS: Final = (
         COUNT,
         Direction.NEITHER,
         "smallest measured concurrency whose throughput is at least 95 % of the fitted maximum",
+    ),
+    Metric(
+        "energy_per_token",
+        "Energy per output token",
+        "J",
+        MILLIJOULES,
+        Direction.LOWER,
+        "what NVML's energy counters of all visible GPUs counted during the timed passes of a launch, divided by the "
+        "output tokens of its successful requests: geometric mean over launches, with the t interval of the log; the "
+        "host's own consumption is not in it",
     ),
     Metric(
         "ttft_s",

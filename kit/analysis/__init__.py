@@ -30,6 +30,7 @@ from kit.analysis.cost_results import (
 )
 from kit.analysis.failures import FailedAnswer, failed_answers
 from kit.analysis.flags import arm_server_infos, flag_differences, server_differences
+from kit.analysis.gpus import Energy, Extent, GpuConditions
 from kit.analysis.heterogeneity_results import CurveOwnership, Heterogeneity, RequestSpread
 from kit.analysis.index import depth_of, spec_of
 from kit.analysis.iterations import launch_iteration_times
@@ -93,12 +94,15 @@ __all__ = [
     "DepthTime",
     "Distribution",
     "Divergence",
+    "Energy",
+    "Extent",
     "FailedAnswer",
     "FlagClass",
     "FlagDifference",
     "GateMovement",
     "GateResidual",
     "Gates",
+    "GpuConditions",
     "Heterogeneity",
     "Identities",
     "IdentityFailure",

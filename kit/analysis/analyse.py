@@ -14,6 +14,7 @@ from kit.analysis.cost_results import Costs, Oracle
 from kit.analysis.evidence import cell_evidence
 from kit.analysis.flags import arm_server_infos, flag_differences
 from kit.analysis.gates import gates
+from kit.analysis.gpus import energies, gpu_conditions
 from kit.analysis.heterogeneity import heterogeneity
 from kit.analysis.index import Index, depth_of, topk_of
 from kit.analysis.iterations import iteration_times
@@ -71,6 +72,8 @@ def _analysis(index: Index, books: Accounts) -> Analysis:
         iteration_times=iteration_times(index),
         flag_differences=flag_differences(index.spec, arm_server_infos(index.facts.launches)),
         trace_costs=trace_costs(index),
+        gpus=gpu_conditions(index),
+        energies=energies(index),
     )
 
 

@@ -36,6 +36,9 @@ def _of_cell(index: Index, cell: int, mine: npt.NDArray[np.bool_], iterations: I
     return CellEvidence(
         cell=cell,
         cached_tokens=_total(table.cached[used]),
+        prompt_tokens=_total(
+            np.array([index.requests.records[at].prompt_tokens or NONE for at in np.flatnonzero(used)], np.int64)
+        ),
         retractions=_total(table.retractions[used]),
         verify_rounds=int(hist.sum()),
         accepted_drafts=int(hist @ np.arange(len(hist))),

@@ -105,6 +105,7 @@ class CellEvidence:
 
     cell: int
     cached_tokens: int | None
+    prompt_tokens: int | None
     retractions: int | None
     verify_rounds: int
     accepted_drafts: int

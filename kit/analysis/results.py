@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kit.analysis.acceptance_results import Acceptance, AdaptiveUse, DepthPace, Gates, IterationTime
+from kit.analysis.gpus import Energy, GpuConditions
 from kit.analysis.heterogeneity_results import Heterogeneity
 from kit.analysis.output_results import CellEvidence, Identities, Losslessness, Reconciliation, TraceHealth
 from kit.records import Outcome, Role
@@ -279,3 +280,5 @@ class Analysis:
     iteration_times: tuple[IterationTime, ...]
     flag_differences: tuple[FlagDifference, ...]
     trace_costs: tuple[TraceCost, ...]
+    gpus: tuple[GpuConditions, ...]
+    energies: tuple[Energy, ...]

@@ -9,7 +9,7 @@ from kit.analysis import CellResult, depth_of
 from kit.checks.evidence import Evidence, about_cell
 from kit.checks.results import Code, Doubt, Severity
 from kit.records import Outcome, Phase
-from kit.sglang import admission_limit, eager_from
+from kit.sglang import admission_limit, eager_from, effective_config
 from kit.spec import AdaptiveArm
 
 __all__ = [
@@ -80,11 +80,19 @@ def cached_tokens(evidence: Evidence) -> Iterator[Doubt]:
         if counts.cached_tokens is None:
             message, severity = "the server did not report cached tokens", Severity.UNKNOWN
         elif counts.cached_tokens:
-            message, severity = f"{counts.cached_tokens} prompt tokens came from the prefix cache", Severity.INVALID
+            message, severity = _cached(counts.cached_tokens, counts.prompt_tokens), Severity.INVALID
         else:
             continue
         hint = "start every arm with --disable-radix-cache and flush the cache between repetitions"
         yield about_cell(cell, Code.CACHED_TOKENS, severity, message, hint)
+
+
+def _cached(tokens: int, prompt: int | None) -> str:
+    share = f" of {prompt} ({tokens / prompt:.1%})" if prompt else ""
+    return (
+        f"{tokens}{share} prompt tokens came from the prefix cache, so time to first token and throughput are not "
+        "those of a cold start; the time per output token is of decoding alone"
+    )
 
 
 def retraction(evidence: Evidence) -> Iterator[Doubt]:
@@ -164,9 +172,23 @@ def dead_draft(evidence: Evidence) -> Iterator[Doubt]:
                 cell,
                 Code.DEAD_DRAFT,
                 Severity.INVALID,
-                f"acceptance length is 1.00: {counts.accepted_drafts} drafts accepted in {rounds} rounds",
-                "check that the draft was trained for this very target, and its revision",
+                f"dead draft: acceptance length is 1.00, {counts.accepted_drafts} drafts accepted in {rounds} rounds; "
+                "that says nothing of the method or the GPU",
+                _dead_draft_hint(evidence, cell),
             )
+
+
+def _dead_draft_hint(evidence: Evidence, cell: CellResult) -> str:
+    """What to look at, the likeliest first."""
+    info = evidence.launches[cell.launch].server_info
+    config = effective_config(info) if info else {}
+    algorithm, draft = str(config.get("speculative_algorithm")), str(config.get("speculative_draft_model_path"))
+    if algorithm.upper() == "EAGLE" and "eagle3" in draft.lower().replace("-", ""):
+        return "the draft is named after EAGLE3, and --speculative-algorithm is EAGLE: set it to EAGLE3"
+    return (
+        "check that the draft was trained for this very target and its revision, that it was not quantised with the "
+        "target, and that its auxiliary layers are those of its training"
+    )
 
 
 def steady_window(evidence: Evidence) -> Iterator[Doubt]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from kit.analysis import Analysis, CellResult, spec_of
-from kit.checks import cell, client, content, run, server, trace
+from kit.checks import cell, client, content, gpu, run, server, trace
 from kit.checks.evidence import Evidence, about_run
 from kit.checks.results import CellJudgement, CellState, Code, Doubt, Severity
 from kit.records import RunFacts
@@ -41,6 +41,9 @@ CHECKS: tuple[Check, ...] = (
     cell.steady_window,
     cell.few_waves,
     client.client_limited,
+    gpu.gpu_slowed,
+    gpu.gpu_shared,
+    gpu.gpu_clock_differs,
     content.looping_outputs,
     content.short_outputs,
 )

@@ -24,7 +24,7 @@ _SIGTERM = "SIGTERM received"
 _TAIL_LINES = 5
 
 # Of what makes a living server other than asked for, the first of these is the diagnosis.
-_PRECEDENCE = (Cause.PLUGIN_FAILED, Cause.ADAPTIVE_OFF, Cause.REQUEST_FAILED)
+_PRECEDENCE = (Cause.PLUGIN_FAILED, Cause.ADAPTIVE_OFF, Cause.DEAD_DRAFT, Cause.REQUEST_FAILED)
 
 # Names that other servers use for SGLang's sampling parameters.
 _ELSEWHERE = {"seed": "sampling_seed", "max_tokens": "max_new_tokens", "max_completion_tokens": "max_new_tokens"}

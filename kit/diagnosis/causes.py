@@ -34,6 +34,7 @@ class Cause(StrEnum):
     ADAPTIVE_LADDER = "adaptive_ladder"
     PLUGIN_FAILED = "plugin_failed"
     ADAPTIVE_OFF = "adaptive_off"
+    DEAD_DRAFT = "dead_draft"
 
     # The machine was too small, or its software broke.
     GPU_MEMORY_WEIGHTS = "gpu_memory_weights"
@@ -155,6 +156,12 @@ REMEDIES: dict[Cause, Remedy] = {
         "adaptive speculation was asked for and switched off",
         "the arm runs at a fixed depth and must be named so; adaptive needs EAGLE or EAGLE3, top-k 1, and no "
         "attention data parallelism, multi-layer EAGLE, two-batch overlap or pdmux",
+    ),
+    Cause.DEAD_DRAFT: Remedy(
+        "dead draft: no drafted token was ever accepted",
+        "speculation is pure overhead here, and says nothing about the method or the GPU. Look, in this order, for a "
+        "draft of another algorithm (an EAGLE3 draft under --speculative-algorithm EAGLE starts without an error), a "
+        "draft trained for another target, a draft head quantised with the target, auxiliary layer ids not honoured",
     ),
     Cause.GPU_MEMORY_WEIGHTS: Remedy(
         "GPU out of memory while loading weights",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,10 @@ _PHASES: tuple[tuple[tuple[str, ...], Cause], ...] = (
 )
 
 _READY = "The server is fired up and ready to roll"
+
+# `accept len` counts the token that the target itself gives, so 1.00 is nothing accepted.
+_ACCEPT_LENGTH = re.compile(r"^.*Decode batch.*\baccept len: (\d+\.\d+)")
+_FEWEST_BATCHES = 3
 
 # Lines that hold every word there is, or report what SGLang does without.
 _NOISE = ("server_args", "Ignore import error", "Pyspy")
@@ -72,9 +77,20 @@ def degraded(lines: Sequence[Line], found: Sequence[Failure]) -> Iterator[Findin
     for line in lines:
         if "speculative_adaptive disabled" in line.text or "adaptive speculation off" in line.text:
             yield Finding(Cause.ADAPTIVE_OFF, line.number, line.text, _after(line.text, "disabled: ", "reason: "))
+    yield from _dead_draft(lines)
     for failure in found:
         if _is_request(failure):
             yield of_request(failure, lines)
+
+
+def _dead_draft(lines: Sequence[Line]) -> Iterator[Finding]:
+    """Acceptance length 1.00 in every logged batch. The rate says nothing: its floor is 0.00 or 1 / draft tokens,
+    depending on the version. A controller that may draft nothing logs 1.00 as well."""
+    lengths = [(line, found[1]) for line in lines if (found := _ACCEPT_LENGTH.search(line.text))]
+    adaptive = any("AdaptiveSpeculativeParams" in line.text for line in lines)
+    if len(lengths) >= _FEWEST_BATCHES and not adaptive and {length for _, length in lengths} == {"1.00"}:
+        first, number = lengths[0][0], len(lengths)
+        yield Finding(Cause.DEAD_DRAFT, first.number, first.text, f"accept len 1.00 in {number} of {number} batches")
 
 
 def _ends_process(failure: Failure) -> bool:

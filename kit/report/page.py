@@ -17,6 +17,7 @@ from kit.report.sections.answer import AnswerView, answer_view
 from kit.report.sections.cost import CostView, cost_view
 from kit.report.sections.doubts import DoubtsView, doubts_view
 from kit.report.sections.gate import GateView, gate_view
+from kit.report.sections.gpus import GpuView, gpu_view
 from kit.report.sections.lossless import LosslessView, lossless_view
 from kit.report.sections.oracle import OracleView, oracle_view
 from kit.report.sections.ran import RanView, ran_view
@@ -85,6 +86,7 @@ class PageView:
     requests: RequestsView
     doubts: DoubtsView
     ran: RanView
+    gpus: GpuView
     limits: tuple[str, ...]
     not_measured: tuple[NotMeasuredView, ...]
     command: str
@@ -127,6 +129,7 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
         requests=requests_view(verdict.heterogeneity),
         doubts=doubts_view(verdict.doubts),
         ran=ran_view(verdict.what_ran, levels=levels),
+        gpus=gpu_view(verdict.what_ran.gpus, verdict.what_ran.energies),
         limits=tuple(map(prose, verdict.limits)),
         not_measured=tuple(NotMeasuredView(prose(item.what), prose(item.reason)) for item in verdict.not_measured),
         command=fence([extras.command or run_command(verdict)]),

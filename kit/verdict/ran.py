@@ -43,6 +43,8 @@ def what_ran(facts: RunFacts, spec: Spec, analysis: Analysis) -> WhatRan:
         iteration_times=analysis.iteration_times,
         trace=_traced_by(facts.launches),
         trace_costs=analysis.trace_costs,
+        gpus=analysis.gpus,
+        energies=analysis.energies,
     )
 
 

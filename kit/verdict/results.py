@@ -20,8 +20,10 @@ from kit.analysis import (
     Costs,
     CrossoverResult,
     DepthPace,
+    Energy,
     FlagDifference,
     Gates,
+    GpuConditions,
     Heterogeneity,
     Identities,
     IterationTime,
@@ -256,6 +258,8 @@ class WhatRan:
     iteration_times: tuple[IterationTime, ...]
     trace: tuple[TracedBy, ...]
     trace_costs: tuple[TraceCost, ...]
+    gpus: tuple[GpuConditions, ...]
+    energies: tuple[Energy, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,14 @@ from kit.analysis import (
     DepthSpan,
     DepthTime,
     Distribution,
+    Energy,
+    Extent,
     FlagClass,
     FlagDifference,
     GateMovement,
     GateResidual,
     Gates,
+    GpuConditions,
     Heterogeneity,
     Identities,
     IdentityFailure,
@@ -568,6 +571,14 @@ WHAT_RAN = WhatRan(
     trace_costs=(
         TraceCost("eagle3_k3", 2, 1, Estimate(0.997, Interval(0.991, 1.003, 0.95), 4, "t")),
         TraceCost("eagle3_k3", 2, 8, Estimate.missing("0 of the 3 pairs of passes that an interval needs")),
+    ),
+    gpus=(
+        GpuConditions(0, 0, "baseline", 8, 0, 12, Extent(1800, 1980, 1980), Extent(211, 280, 299), None, 0, 1),
+        GpuConditions(1, 1, "eagle3_k3", 8, 0, 12, Extent(1980, 1980, 1980), None, Extent(41, 43, 44), 0, None),
+    ),
+    energies=(
+        Energy("baseline", 8, Estimate(0.0412, Interval(0.0401, 0.0423, 0.95), 3, "t")),
+        Energy("eagle3_k3", 8, Estimate(0.051, None, 1, "t", "1 of the 3 launches that an interval needs")),
     ),
 )
 VERDICT = Verdict(
