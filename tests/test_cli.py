@@ -208,6 +208,11 @@ def test_a_report_can_be_printed_as_a_record_or_for_pasting(run_file: Path, tmp_
     assert page.name in record
 
 
+def test_an_import_says_as_json_what_it_made(tmp_path: Path) -> None:
+    made = json.loads(speckit("import", str(CAPTURE), "--out", str(tmp_path / "x.duckdb"), "--json").stdout)
+    assert (made["file"], made["run"][:8]) == (str(tmp_path / "x.duckdb"), "imported")
+
+
 def test_a_refused_comparison_names_every_field_on_a_line(tmp_path: Path) -> None:
     first, second = (tmp_path / f"{name}.duckdb" for name in ("triton", "flashinfer"))
     for path, facts in zip((first, second), pair(), strict=True):

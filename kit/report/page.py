@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from kit.records import Origin
+from kit.plan import selection_of
+from kit.records import FAULT, Origin
 from kit.report.escape import code, fence, paragraphs, prose, text
 from kit.report.figures import FIGURES
 from kit.report.flags import flag_line
 from kit.report.sections.acceptance import AcceptanceView, acceptance_view
+from kit.report.sections.adaptive import AdaptiveView, adaptive_view
 from kit.report.sections.answer import AnswerView, answer_view
 from kit.report.sections.cost import CostView, cost_view
 from kit.report.sections.doubts import DoubtsView, doubts_view
@@ -23,6 +26,7 @@ from kit.report.sections.oracle import OracleView, oracle_view
 from kit.report.sections.ran import RanView, ran_view
 from kit.report.sections.requests import RequestsView, requests_view
 from kit.report.sections.saturation import SaturationView, saturation_view
+from kit.report.sections.switching import SwitchView, switch_view
 from kit.report.table import table
 from kit.verdict import Verdict
 
@@ -82,6 +86,8 @@ class PageView:
     saturation: SaturationView
     cost: CostView
     acceptance: AcceptanceView
+    adaptive: AdaptiveView
+    switching: SwitchView
     oracle: OracleView
     requests: RequestsView
     doubts: DoubtsView
@@ -124,7 +130,9 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
         lossless=lossless_view(verdict.losslessness),
         saturation=saturation_view(verdict),
         cost=cost_view(verdict.costs),
-        acceptance=acceptance_view(verdict.acceptance, verdict.adaptive, verdict.depth_paces),
+        acceptance=acceptance_view(verdict.acceptance),
+        adaptive=adaptive_view(verdict.adaptive, verdict.depth_paces),
+        switching=switch_view(verdict.switches),
         oracle=oracle_view(verdict.oracles),
         requests=requests_view(verdict.heterogeneity),
         doubts=doubts_view(verdict.doubts),
@@ -144,7 +152,18 @@ def run_command(verdict: Verdict) -> str:
     ran = verdict.what_ran
     if ran.origin is Origin.IMPORTED:
         return f"speckit report results/{ran.run_id}.duckdb"
-    return f"speckit run specs/{ran.spec_name}.yaml"
+    return " ".join(["speckit run", f"specs/{ran.spec_name}.yaml", *_options(ran.declarations)])
+
+
+def _options(declarations: Sequence[str]) -> Iterator[str]:
+    """What the run was told beside its spec."""
+    part = selection_of(declarations)
+    for name, values in (("arms", part.arms), ("levels", part.levels), ("blocks", part.blocks and (part.blocks,))):
+        if values:
+            yield f"--{name} {','.join(map(str, values))}"
+    for said in declarations:
+        if said.startswith(FAULT):
+            yield f"--fault {shlex.quote(said.removeprefix(FAULT))}"
 
 
 def _files(files: Mapping[str, str]) -> str:
