@@ -57,7 +57,7 @@ def _planned_cells(spec: Spec) -> int:
 
 def answer(arms: Sequence[ArmVerdict], outputs: LosslessnessSection, coverage: Coverage) -> str:
     """One sentence, ending in a full stop."""
-    return f"{'; '.join([_speed(coverage.origin, arms), *_outputs(outputs), _trust(coverage)])}."
+    return f"{'; '.join([_speed(coverage.origin, arms), *_outputs(arms, outputs), _trust(coverage)])}."
 
 
 def _speed(origin: Origin, arms: Sequence[ArmVerdict]) -> str:
@@ -84,12 +84,14 @@ def _clause(word: SweepWord, arms: Sequence[ArmVerdict]) -> str:
             return f"{names} against {baselines} {'is' if one else 'are'} undecided"
 
 
-def _outputs(outputs: LosslessnessSection) -> list[str]:
-    """The worst word, on how many answers: they are compared whether or not a cell may be used for speed."""
+def _outputs(arms: Sequence[ArmVerdict], outputs: LosslessnessSection) -> list[str]:
+    """The worst word, on how many answers of which arms: they count whether or not a cell may be used for speed."""
     if not outputs.rows:
         return []
     worst = max((row.word for row in outputs.rows), key=_OUTPUT_ORDER.index)
-    return [f"{_OUTPUT_WORDS[worst]} ({sum(row.outputs.prompts for row in outputs.rows):,} answers compared)"]
+    compared = list(dict.fromkeys(row.outputs.arm for row in outputs.rows))
+    whose = "" if {arm.arm for arm in arms} <= set(compared) else f" of {_listed(compared)}"
+    return [f"{_OUTPUT_WORDS[worst]} ({sum(row.outputs.prompts for row in outputs.rows):,} answers{whose} compared)"]
 
 
 def _trust(coverage: Coverage) -> str:
