@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,7 @@ __all__ = [
     "Timing",
     "estimate_seconds",
     "make_plan",
+    "selection_of",
     "timing_of",
 ]
 
@@ -184,6 +186,22 @@ def _declarations(spec: Spec, selection: Selection) -> tuple[str, ...]:
     if selection.blocks is not None:
         parts.append(f"{selection.blocks} of {spec.design.blocks} blocks")
     return tuple(f"PARTIAL: {part}" for part in parts)
+
+
+def selection_of(declarations: Iterable[str]) -> Selection:
+    """The selection that a run's declarations tell of."""
+    texts = tuple(declarations)
+    said = {match[1]: match[2] for one in texts if (match := _DECLARED.match(one))}
+    blocks = next((match[1] for one in texts if (match := _BLOCKS.match(one))), None)
+    return Selection(
+        arms=tuple(said["arms"].split(", ")) if "arms" in said else None,
+        levels=tuple(map(int, said["concurrency"].split(", "))) if "concurrency" in said else None,
+        blocks=int(blocks) if blocks else None,
+    )
+
+
+_DECLARED = re.compile(r"PARTIAL: (arms|concurrency) (.+?) of ")
+_BLOCKS = re.compile(r"PARTIAL: (\d+) of \d+ blocks")
 
 
 def _join(values: Iterable[object]) -> str:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from kit.units import Nanoseconds, Seconds, Tokens
 
 __all__ = [
+    "FAULT",
     "Cell",
     "GpuSample",
     "Ints",
@@ -37,6 +38,9 @@ __all__ = [
     "Switches",
     "Trace",
 ]
+
+FAULT = "FAULT ASKED FOR: "
+"""How the declaration of a stand-in's fault begins."""
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -198,6 +198,21 @@ def test_the_committed_generated_files_are_fresh() -> None:
     assert speckit("schema", "--check", "--out", str(ROOT)).exit_code == 0
 
 
+def test_a_report_can_be_printed_as_a_record_or_for_pasting(run_file: Path, tmp_path: Path) -> None:
+    record = speckit("report", str(run_file), "--out", str(tmp_path), "--format", "madr").stdout
+    assert record.startswith('---\nstatus: "proposed"\n')
+    pasted = speckit("report", str(run_file), "--out", str(tmp_path), "--heading-level", "3").stdout
+    (page,) = tmp_path.glob("20*.md")
+    assert pasted.replace("#", "") == page.read_text().replace("#", "")
+    assert "\n#### Verdict\n" in pasted
+    assert page.name in record
+
+
+def test_an_import_says_as_json_what_it_made(tmp_path: Path) -> None:
+    made = json.loads(speckit("import", str(CAPTURE), "--out", str(tmp_path / "x.duckdb"), "--json").stdout)
+    assert (made["file"], made["run"][:8]) == (str(tmp_path / "x.duckdb"), "imported")
+
+
 def test_a_refused_comparison_names_every_field_on_a_line(tmp_path: Path) -> None:
     first, second = (tmp_path / f"{name}.duckdb" for name in ("triton", "flashinfer"))
     for path, facts in zip((first, second), pair(), strict=True):

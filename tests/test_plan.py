@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.errors import SpecError
-from kit.plan import PlannedCell, Selection, Timing, estimate_seconds, make_plan, timing_of
+from kit.plan import PlannedCell, Selection, Timing, estimate_seconds, make_plan, selection_of, timing_of
 from kit.records import Role
 from tests.specs import make_spec
 
@@ -110,3 +110,16 @@ def test_the_estimate_adds_starts_and_waves() -> None:
 )
 def test_the_estimate_knows_what_computes(engine: dict[str, Any], startup_s: float) -> None:
     assert timing_of(make_spec(engine=engine)).startup_s == startup_s
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        Selection(),
+        Selection(arms=("baseline", "k3")),
+        Selection(levels=(1, 8), blocks=1),
+        Selection(arms=("baseline",), levels=(32,), blocks=2),
+    ],
+)
+def test_a_selection_can_be_read_from_what_a_run_declares(selection: Selection) -> None:
+    assert selection_of((*make_plan(make_spec(), selection).declarations, "CONTENT: other")) == selection

@@ -46,6 +46,7 @@ from kit.analysis.output_results import (
     TraceHealth,
 )
 from kit.analysis.results import (
+    AdaptiveShare,
     Analysis,
     ArmSaturation,
     ArmSummary,
@@ -60,6 +61,7 @@ from kit.analysis.results import (
     FlagClass,
     FlagDifference,
     LevelResult,
+    LoadSwitch,
     OutcomeCount,
     PeakComparison,
     Speed,
@@ -68,9 +70,11 @@ from kit.analysis.results import (
 )
 from kit.analysis.second_look import Look, second_looks
 from kit.analysis.speed import compare_speed
+from kit.analysis.switching import load_switches
 
 __all__ = [
     "Acceptance",
+    "AdaptiveShare",
     "AdaptiveUse",
     "Analysis",
     "ArmSaturation",
@@ -110,6 +114,7 @@ __all__ = [
     "IterationTime",
     "LaunchIterationTime",
     "LevelResult",
+    "LoadSwitch",
     "Look",
     "Losslessness",
     "ModelCell",
@@ -137,6 +142,7 @@ __all__ = [
     "failed_answers",
     "flag_differences",
     "launch_iteration_times",
+    "load_switches",
     "second_looks",
     "server_differences",
     "spec_of",

@@ -93,13 +93,17 @@ class DepthShare:
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveUse:
-    """What the controller did. `concurrency` None is the whole launch, warm-up and health checks included."""
+    """What the controller did. `concurrency` None is the whole launch, warm-up and health checks included.
+
+    `seconds` lie between the first result and the last, pauses included.
+    """
 
     arm: str
     launch: int
     concurrency: int | None
     iterations: int
     switches: int
+    seconds: Seconds
     depths: tuple[DepthShare, ...]
 
 

@@ -40,7 +40,7 @@ def _use(index: Index, arm: str, launch: int, concurrency: int | None, iteration
     """The use of one stretch of iterations, given by their positions in the trace; nothing when there are none."""
     if not len(iterations):
         return
-    depth = index.iteration_depth[iterations]
+    depth, ready = index.iteration_depth[iterations], index.facts.trace.iterations.ready_ns[iterations]
     rounds = np.bincount(index.facts.trace.rounds.iteration, minlength=len(index.iteration_depth))[iterations]
     depths, code = np.unique(depth, return_inverse=True)
     counts, weighted = np.bincount(code), np.bincount(code, rounds).astype(np.int64)
@@ -50,6 +50,7 @@ def _use(index: Index, arm: str, launch: int, concurrency: int | None, iteration
         concurrency=concurrency,
         iterations=len(iterations),
         switches=int((np.diff(depth) != 0).sum()),
+        seconds=float(ready[-1] - ready[0]) / NS_PER_S,
         depths=tuple(
             DepthShare(k, n, n / len(iterations), m, m / max(int(rounds.sum()), 1))
             for k, n, m in zip(depths.tolist(), counts.tolist(), weighted.tolist(), strict=True)

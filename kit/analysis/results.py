@@ -18,6 +18,7 @@ from kit.stats import CrossoverKind, Estimate, Interval, PeakRatio, Saturation, 
 from kit.units import Seconds, Tokens, TokensPerSecond
 
 __all__ = [
+    "AdaptiveShare",
     "Analysis",
     "ArmSaturation",
     "ArmSummary",
@@ -32,6 +33,7 @@ __all__ = [
     "FlagClass",
     "FlagDifference",
     "LevelResult",
+    "LoadSwitch",
     "OutcomeCount",
     "PeakComparison",
     "Speed",
@@ -224,6 +226,26 @@ class TraceCost:
     launch: int
     concurrency: int
     ratio: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveShare:
+    """An adaptive arm against the best fixed one: `realised` is the share of its gain, on the log scale."""
+
+    arm: str
+    against_best: Estimate
+    realised: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSwitch:
+    """The fixed arm with the highest ratio at one concurrency, None where that is below 1; chosen after seeing."""
+
+    baseline: str
+    concurrency: int
+    best: str | None
+    ratio: Estimate
+    adaptive: tuple[AdaptiveShare, ...]
 
 
 @dataclass(frozen=True, slots=True)

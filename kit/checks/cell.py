@@ -9,7 +9,7 @@ from kit.analysis import CellResult, depth_of
 from kit.checks.evidence import Evidence, about_cell
 from kit.checks.results import Code, Doubt, Severity
 from kit.records import Outcome, Phase
-from kit.sglang import admission_limit, eager_from, effective_config
+from kit.sglang import admission_limit, eager_from, effective_config, retracted_in
 from kit.spec import AdaptiveArm
 
 __all__ = [
@@ -98,7 +98,10 @@ def _cached(tokens: int, prompt: int | None) -> str:
 def retraction(evidence: Evidence) -> Iterator[Doubt]:
     """A retracted request is computed twice and breaks the accounting of tokens."""
     for cell, counts in evidence.cells():
-        if counts.retractions is None:
+        logged = retracted_in(evidence.launches[cell.launch].log) if counts.retractions is None else None
+        if logged:
+            message, severity = f"the server's log counts {logged} retracted requests", Severity.INVALID
+        elif counts.retractions is None:
             message, severity = "the server did not report retractions", Severity.UNKNOWN
         elif counts.retractions:
             message, severity = f"requests were retracted {counts.retractions} times", Severity.INVALID

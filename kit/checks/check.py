@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from kit.analysis import Analysis, CellResult, spec_of
-from kit.checks import cell, client, content, gpu, run, server, trace
+from kit.checks import cell, client, content, drift, gpu, run, server, trace
 from kit.checks.evidence import Evidence, about_run
 from kit.checks.results import CellJudgement, CellState, Code, Doubt, Severity
 from kit.records import RunFacts
@@ -45,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     gpu.gpu_slowed,
     gpu.gpu_shared,
     gpu.gpu_clock_differs,
+    drift.drift,
     content.looping_outputs,
     content.short_outputs,
 )

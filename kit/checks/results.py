@@ -50,6 +50,7 @@ class Code(StrEnum):
     GPU_SLOWED = "gpu_slowed"
     GPU_SHARED = "gpu_shared"
     GPU_CLOCK_DIFFERS = "gpu_clock_differs"
+    DRIFT = "drift"
     NO_STEADY_WINDOW = "no_steady_window"
     NO_CLIENT_TIMES = "no_client_times"
     NO_CHUNK_TIMES = "no_chunk_times"

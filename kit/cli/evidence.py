@@ -15,6 +15,7 @@ from kit.errors import ImportFileError, PrerequisiteError
 from kit.models import fetch
 from kit.pipeline import import_run
 from kit.spec.model import Engine
+from kit.store import read_header
 
 __all__ = ["diagnose_log", "extract_contract", "fetch_model", "import_capture_files"]
 
@@ -22,13 +23,19 @@ __all__ = ["diagnose_log", "extract_contract", "fetch_model", "import_capture_fi
 @click.command("import")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Run file to write.")
-def import_capture_files(source: Path, out: Path) -> None:
+@json_option
+def import_capture_files(source: Path, out: Path, as_json: bool) -> None:
     """Read a recorded capture in SOURCE into a run file that `speckit report` renders like any other.
 
     \b
     speckit import captures/h200 --out results/h200.duckdb
     """
-    click.echo(import_run(source, out=out))
+    path = import_run(source, out=out)
+    if as_json:
+        header = read_header(path)
+        print_json({"schema_version": 1, "file": str(path), "run": header.run_id, "spec": header.spec_name})
+    else:
+        click.echo(path)
 
 
 @click.command("diagnose")

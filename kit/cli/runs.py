@@ -15,7 +15,7 @@ from kit.console import progress
 from kit.errors import SpecError
 from kit.pipeline import Sitting, newest_run, preview, published, results_folder, run_files, run_spec
 from kit.records import Launch, RunFacts
-from kit.report import summary, verdict_json
+from kit.report import madr, summary, verdict_json, with_headings_from
 from kit.runtime import become_owner, require_writable
 from kit.store import read_run
 
@@ -80,8 +80,19 @@ def _require_places(*folders: Path) -> None:
 @click.command()
 @click.argument("run_file", required=False, type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), default=_reports, help="Folder of the verdict.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["summary", "markdown", "madr"]),
+    help="What to print: a few lines (the default), the whole text, or the draft of a decision record (MADR 4.0.0).",
+)
+@click.option(
+    "--heading-level",
+    type=click.IntRange(1, 5),
+    help="Print the text with its first heading at this level, to paste it below another; implies --format markdown.",
+)
 @json_option
-def report(run_file: Path | None, out: Path, as_json: bool) -> None:
+def report(run_file: Path | None, out: Path, form: str | None, heading_level: int | None, as_json: bool) -> None:
     """Judge RUN_FILE (default: the newest in results/) and render its verdict. Needs no server and no GPU.
 
     RUN_FILE may be the folder of a report: its Parquet files give the same report again.
@@ -89,12 +100,19 @@ def report(run_file: Path | None, out: Path, as_json: bool) -> None:
 
     \b
     speckit report results/20261129-120000-abcdef.duckdb
+    speckit report results/20261129-120000-abcdef.duckdb --format madr > docs/decisions/0007-eagle3.md
     """
     _require_places(out)
     default = os.environ.get("SPECKIT_DEFAULT_SPEC")
     if run_file is None and default and not run_files():
         run_file = _measured_default(Path(default))
-    _publish(run_file or newest_run(), out, as_json)
+    path = run_file or newest_run()
+    if as_json or (form in (None, "summary") and heading_level is None):
+        _publish(path, out, as_json)
+        return
+    verdict, paths = published(path, out=out)
+    document = madr(verdict, paths) if form == "madr" else paths.page.read_text(encoding="utf-8")
+    click.echo(with_headings_from(heading_level or 1, document), nl=False)
 
 
 def _measured_default(spec: Path) -> Path:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from kit.analysis import spec_of
-from kit.records import RunFacts
+from kit.records import FAULT, RunFacts
 from kit.sglang import effective_config
 
 __all__ = ["Differences", "Factor", "FieldDifference", "differences"]
@@ -127,7 +127,7 @@ def _fields(facts: RunFacts) -> Iterator[tuple[str, str]]:
             "workload_sha256": header.workload_hash,
             "rules_version": header.rules_version,
             "answered": {"sglang": sorted(versions)},
-            "faults": [said for said in header.declarations if said.startswith("FAULT")],
+            "faults": [said for said in header.declarations if said.startswith(FAULT)],
             "host": host,
             "kit_version": header.kit_version,
         }

@@ -25,7 +25,7 @@ from kit.pipeline.truth import simulated_truth
 from kit.pipeline.watcher import Watcher
 from kit.plan import Plan, Selection
 from kit.provenance import host_facts, spec_commit
-from kit.records import Origin, Resumption, RunFacts, RunHeader
+from kit.records import FAULT, Origin, Resumption, RunFacts, RunHeader
 from kit.report import ReportPaths, write_report
 from kit.runtime import Runtime, runtime_for
 from kit.sglang import without_places
@@ -154,7 +154,7 @@ def _header(planned: Preview, source: Path, runtime: Runtime, faults: Sequence[s
         spec_committed_utc=commit.committed_utc if commit else None,
         declarations=(
             *planned.plan.declarations,
-            *(f"FAULT ASKED FOR: {fault}" for fault in faults),
+            *(f"{FAULT}{fault}" for fault in faults),
             *doubtful_content(planned.prompts.prompts),
         ),
     )

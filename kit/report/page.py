@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from kit.records import Origin
+from kit.plan import selection_of
+from kit.records import FAULT, Origin
 from kit.report.escape import code, fence, paragraphs, prose, text
 from kit.report.figures import FIGURES
 from kit.report.flags import flag_line
 from kit.report.sections.acceptance import AcceptanceView, acceptance_view
+from kit.report.sections.adaptive import AdaptiveView, adaptive_view
 from kit.report.sections.answer import AnswerView, answer_view
 from kit.report.sections.cost import CostView, cost_view
 from kit.report.sections.doubts import DoubtsView, doubts_view
@@ -23,10 +26,11 @@ from kit.report.sections.oracle import OracleView, oracle_view
 from kit.report.sections.ran import RanView, ran_view
 from kit.report.sections.requests import RequestsView, requests_view
 from kit.report.sections.saturation import SaturationView, saturation_view
+from kit.report.sections.switching import SwitchView, switch_view
 from kit.report.table import table
 from kit.verdict import Verdict
 
-__all__ = ["Extras", "render", "templates", "tidy"]
+__all__ = ["Extras", "render", "run_command", "templates", "tidy"]
 
 _BLANK_LINES = re.compile(r"\n{3,}")
 
@@ -82,6 +86,8 @@ class PageView:
     saturation: SaturationView
     cost: CostView
     acceptance: AcceptanceView
+    adaptive: AdaptiveView
+    switching: SwitchView
     oracle: OracleView
     requests: RequestsView
     doubts: DoubtsView
@@ -124,7 +130,9 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
         lossless=lossless_view(verdict.losslessness),
         saturation=saturation_view(verdict),
         cost=cost_view(verdict.costs),
-        acceptance=acceptance_view(verdict.acceptance, verdict.adaptive, verdict.depth_paces),
+        acceptance=acceptance_view(verdict.acceptance),
+        adaptive=adaptive_view(verdict.adaptive, verdict.depth_paces),
+        switching=switch_view(verdict.switches),
         oracle=oracle_view(verdict.oracles),
         requests=requests_view(verdict.heterogeneity),
         doubts=doubts_view(verdict.doubts),
@@ -132,18 +140,30 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
         gpus=gpu_view(verdict.what_ran.gpus, verdict.what_ran.energies),
         limits=tuple(map(prose, verdict.limits)),
         not_measured=tuple(NotMeasuredView(prose(item.what), prose(item.reason)) for item in verdict.not_measured),
-        command=fence([extras.command or _command(verdict)]),
+        command=fence([extras.command or run_command(verdict)]),
         notes=paragraphs(extras.notes or ""),
         files=_files(extras.files),
         figures=FiguresView(**{name: extras.figures.get(name, "") for name in FIGURES}),
     )
 
 
-def _command(verdict: Verdict) -> str:
+def run_command(verdict: Verdict) -> str:
+    """What makes the run again."""
     ran = verdict.what_ran
     if ran.origin is Origin.IMPORTED:
         return f"speckit report results/{ran.run_id}.duckdb"
-    return f"speckit run specs/{ran.spec_name}.yaml"
+    return " ".join(["speckit run", f"specs/{ran.spec_name}.yaml", *_options(ran.declarations)])
+
+
+def _options(declarations: Sequence[str]) -> Iterator[str]:
+    """What the run was told beside its spec."""
+    part = selection_of(declarations)
+    for name, values in (("arms", part.arms), ("levels", part.levels), ("blocks", part.blocks and (part.blocks,))):
+        if values:
+            yield f"--{name} {','.join(map(str, values))}"
+    for said in declarations:
+        if said.startswith(FAULT):
+            yield f"--fault {shlex.quote(said.removeprefix(FAULT))}"
 
 
 def _files(files: Mapping[str, str]) -> str:

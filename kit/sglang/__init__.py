@@ -17,7 +17,7 @@ from kit.sglang.answer import (
     token_choice,
 )
 from kit.sglang.launch import adaptive_config_text, generate_payload, launch_flags, outputs_payload, prefill_payload
-from kit.sglang.log import DecodeLine, admission_limit, decode_lines, eager_from
+from kit.sglang.log import DecodeLine, admission_limit, decode_lines, eager_from, retracted_in
 from kit.sglang.places import without_places
 from kit.sglang.server import effective_config, identity_problem, leftover_problem, named_models, redact
 from kit.sglang.trace import TRACE_BLOCK, TracePlugin, trace_plugin, trace_problem
@@ -49,6 +49,7 @@ __all__ = [
     "prefill_payload",
     "read_meta",
     "redact",
+    "retracted_in",
     "token_choice",
     "trace_plugin",
     "trace_problem",

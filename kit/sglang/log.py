@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kit.units import TokensPerSecond
 
-__all__ = ["DecodeLine", "admission_limit", "decode_lines", "eager_from"]
+__all__ = ["DecodeLine", "admission_limit", "decode_lines", "eager_from", "retracted_in"]
 
 _LIMIT = re.compile(r"\bmax_running_requests=(\d+)")
 _DECODE = re.compile(r"Decode batch(?: \[\d+\])?[,.] (?P<fields>#running-req: .*)")
@@ -19,12 +19,19 @@ _DECODE = re.compile(r"Decode batch(?: \[\d+\])?[,.] (?P<fields>#running-req: .*
 
 @dataclass(frozen=True, slots=True)
 class DecodeLine:
-    """One logged batch; a field that this version does not log is None."""
+    """One logged batch; a field that this version does not log is None. `retracted` counts since the server's start."""
 
     running: int
     queued: int | None
     cuda_graph: bool | None
     throughput: TokensPerSecond | None
+    retracted: int | None = None
+
+
+def retracted_in(log: str) -> int | None:
+    """Requests retracted since the server started: the gauge is cumulative. None where no line has it."""
+    counts = [line.retracted for line in decode_lines(log) if line.retracted is not None]
+    return max(counts, default=None)
 
 
 def admission_limit(log: str) -> int | None:
@@ -54,11 +61,13 @@ def _line(fields: dict[str, str]) -> DecodeLine | None:
     if not running.isdecimal():
         return None
     queued, graph = fields.get("#queue-req", ""), fields.get("cuda graph")
+    retracted = fields.get("#retracted-req", "")
     return DecodeLine(
         running=int(running),
         queued=int(queued) if queued.isdecimal() else None,
         cuda_graph=None if graph is None else graph == "True",
         throughput=_number(fields.get("gen throughput (token/s)", "")),
+        retracted=int(retracted) if retracted.isdecimal() else None,
     )
 
 

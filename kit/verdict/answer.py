@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kit.checks import CellJudgement, CellState
-from kit.records import Origin
+from kit.plan import make_plan
+from kit.records import Origin, Phase
+from kit.spec import Spec
 from kit.stats import LosslessWord, SweepWord
 from kit.verdict.results import ArmVerdict, LosslessnessSection
 
-__all__ = ["answer"]
+__all__ = ["Coverage", "answer"]
 
 # From best to worst: an arm is as good as its worst level.
 _OUTPUT_ORDER = (
@@ -31,11 +34,30 @@ _OUTPUT_WORDS = {
 }
 
 
-def answer(
-    origin: Origin, arms: Sequence[ArmVerdict], outputs: LosslessnessSection, states: Sequence[CellJudgement]
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Where the facts come from, and how many cells were measured and are valid of those that the spec plans."""
+
+    origin: Origin
+    measured: int
+    valid: int
+    planned: int
+
+    @classmethod
+    def of(cls, origin: Origin, spec: Spec, states: Sequence[CellJudgement]) -> Coverage:
+        """Counted from the plan; a capture was not made by one."""
+        valid = sum(state.state is CellState.VALID for state in states)
+        return cls(origin, len(states), valid, len(states) if origin is Origin.IMPORTED else _planned_cells(spec))
+
+
+def _planned_cells(spec: Spec) -> int:
+    cells = (cell for launch in make_plan(spec).launches for cell in launch.cells)
+    return sum(Phase.TIMED in cell.passes for cell in cells)
+
+
+def answer(arms: Sequence[ArmVerdict], outputs: LosslessnessSection, coverage: Coverage) -> str:
     """One sentence, ending in a full stop."""
-    return f"{'; '.join([_speed(origin, arms), *_outputs(outputs), _trust(states)])}."
+    return f"{'; '.join([_speed(coverage.origin, arms), *_outputs(arms, outputs), _trust(coverage)])}."
 
 
 def _speed(origin: Origin, arms: Sequence[ArmVerdict]) -> str:
@@ -62,18 +84,23 @@ def _clause(word: SweepWord, arms: Sequence[ArmVerdict]) -> str:
             return f"{names} against {baselines} {'is' if one else 'are'} undecided"
 
 
-def _outputs(outputs: LosslessnessSection) -> list[str]:
+def _outputs(arms: Sequence[ArmVerdict], outputs: LosslessnessSection) -> list[str]:
+    """The worst word, on how many answers of which arms: they count whether or not a cell may be used for speed."""
     if not outputs.rows:
         return []
     worst = max((row.word for row in outputs.rows), key=_OUTPUT_ORDER.index)
-    return [_OUTPUT_WORDS[worst]]
+    compared = list(dict.fromkeys(row.outputs.arm for row in outputs.rows))
+    whose = "" if {arm.arm for arm in arms} <= set(compared) else f" of {_listed(compared)}"
+    return [f"{_OUTPUT_WORDS[worst]} ({sum(row.outputs.prompts for row in outputs.rows):,} answers{whose} compared)"]
 
 
-def _trust(states: Sequence[CellJudgement]) -> str:
-    valid = sum(state.state is CellState.VALID for state in states)
-    if valid == len(states):
-        return f"all {len(states)} cells are valid" if states else "nothing was measured"
-    return f"{valid} of {len(states)} cells are valid"
+def _trust(coverage: Coverage) -> str:
+    if not coverage.measured:
+        return "nothing was measured"
+    if coverage.valid == coverage.planned:
+        return f"all {coverage.planned} cells are valid"
+    of = "" if coverage.origin is Origin.IMPORTED else " planned"
+    return f"{coverage.valid} of {coverage.planned}{of} cells are valid"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kit.analysis import Study, account_costs, compare_speed
+from kit.analysis import Study, account_costs, compare_speed, load_switches
 from kit.checks import CellState, cell_states, check_run, evidence_of
 from kit.records import RunFacts
-from kit.verdict.answer import answer
+from kit.verdict.answer import Coverage, answer
 from kit.verdict.caveats import headings, limits, not_measured
 from kit.verdict.gate import gate_section
 from kit.verdict.outputs import losslessness_section
@@ -34,7 +34,7 @@ def judge(facts: RunFacts) -> Verdict:
         version=VERDICT_VERSION,
         title=spec.title,
         question=spec.question,
-        answer=answer(facts.header.origin, words.arms, outputs, states),
+        answer=answer(words.arms, outputs, Coverage.of(facts.header.origin, spec, states)),
         headings=headings(evidence),
         speed=words,
         gate=gate_section(analysis.gates),
@@ -45,6 +45,7 @@ def judge(facts: RunFacts) -> Verdict:
         acceptance=analysis.acceptance,
         adaptive=analysis.adaptive,
         oracles=oracles,
+        switches=load_switches(spec, speed),
         heterogeneity=analysis.heterogeneity,
         depth_paces=analysis.depth_paces,
         doubts=DoubtsSection(

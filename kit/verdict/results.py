@@ -28,6 +28,7 @@ from kit.analysis import (
     Identities,
     IterationTime,
     LevelResult,
+    LoadSwitch,
     Losslessness,
     Oracle,
     PeakComparison,
@@ -63,7 +64,7 @@ __all__ = [
 VERDICT_VERSION = 3
 """Version of this tree as JSON.
 
-History: 1 = first form; 2 = cost, oracles, heterogeneity, classes, peaks, ties; 3 = K over time.
+History: 1 = first form; 2 = cost, oracles, heterogeneity, classes, peaks, ties; 3 = K over time, load switches, GPUs.
 """
 
 
@@ -288,6 +289,7 @@ class Verdict:
     acceptance: tuple[Acceptance, ...]
     adaptive: tuple[AdaptiveUse, ...]
     oracles: tuple[Oracle, ...]
+    switches: tuple[LoadSwitch, ...]
     heterogeneity: Heterogeneity
     depth_paces: tuple[DepthPace, ...]
     doubts: DoubtsSection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,30 @@ import numpy as np
 import orjson
 import pytest
 
+from kit.analysis import CellResult, Distribution, Speed, compare_speed
 from kit.diagnosis import diagnose
 from kit.errors import SpecError
 from kit.load import Exchange, Prompt, to_record
-from kit.records import LaunchStatus, RequestRecord, RunFacts, Trace
-from kit.spec import BaselineArm, canonical_json, parse_spec
-from tests.builders import build_run, build_spec, edit_launches
+from kit.records import LaunchStatus, RequestRecord, Role, RunFacts, Trace
+from kit.spec import BaselineArm, Spec, canonical_json, parse_spec
+from kit.stats import Estimate
+from kit.verdict import SpeedSection
+from kit.verdict.speed import speed_section
+from tests.builders import build_run, build_spec, edit_launches, shared_run
 
-__all__ = ["answered_run", "failed_launches", "objects", "record_of", "refusal", "rows", "spec_file", "text"]
+__all__ = [
+    "Pass",
+    "answered_run",
+    "cells_of",
+    "failed_launches",
+    "judged_speed",
+    "objects",
+    "record_of",
+    "refusal",
+    "rows",
+    "spec_file",
+    "text",
+]
 
 DATA = Path(__file__).parent.parent / "data" / "field"
 Meta = Mapping[str, Any]
@@ -113,3 +129,54 @@ def failed_launches(facts: RunFacts, *, arm: str, log: str, exit_code: int) -> R
         ),
         arm=arm,
     )
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One measured cell of a foreign table."""
+
+    arm: str
+    concurrency: int
+    block: int
+    tok_s: float
+    role: Role = Role.MEASURE
+
+
+def cells_of(passes: Sequence[Pass]) -> tuple[CellResult, ...]:
+    """The cells that a run with these throughputs would have, one launch each block, arm and role."""
+    launches = list(dict.fromkeys((one.block, one.arm, one.role) for one in passes))
+    none = Distribution(0, reason="the table has no times")
+    cells = []
+    for number, one in enumerate(passes):
+        speed = Estimate.bare(one.tok_s, n=1, method="table", reason="one launch")
+        cells.append(
+            CellResult(
+                cell=number,
+                launch=launches.index((one.block, one.arm, one.role)),
+                block=one.block,
+                arm=one.arm,
+                role=one.role,
+                concurrency=one.concurrency,
+                requests=8,
+                waves=8.0,
+                outcomes=(),
+                failed=0,
+                output_tokens=1000,
+                throughput_window=speed,
+                throughput_full_run=speed,
+                window=None,
+                achieved_concurrency=speed,
+                ttft_s=none,
+                tpot_s=none,
+                e2e_latency_s=none,
+                chunk_gap_s=none,
+            )
+        )
+    return tuple(cells)
+
+
+def judged_speed(spec: Spec, passes: Sequence[Pass]) -> tuple[Speed, SpeedSection]:
+    """What the kit computes and says about these throughputs, all of them valid."""
+    cells = cells_of(passes)
+    speed = compare_speed(spec, cells, valid={cell.cell for cell in cells})
+    return speed, speed_section(shared_run(), spec, cells=cells, speed=speed, states=())

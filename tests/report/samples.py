@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kit.analysis import (
     Acceptance,
+    AdaptiveShare,
     AdaptiveUse,
     ArmSaturation,
     ArmSummary,
@@ -39,6 +40,7 @@ from kit.analysis import (
     IterationModel,
     IterationTime,
     LevelResult,
+    LoadSwitch,
     Losslessness,
     ModelCell,
     Oracle,
@@ -175,6 +177,14 @@ TIMELINE = (
     DepthSpan(4.5, 6.0, (DepthTime(3, 1.0),)),
 )
 
+_REALISED = Estimate.bare(0.83, n=3, method="ratio of log ratios", reason="a ratio of two logarithms")
+_NOTHING = Estimate.missing("no arm is shown to be faster than the baseline here")
+SWITCHES = (
+    LoadSwitch(
+        "baseline", 1, "eagle3_k3", around(1.27, 0.05), (AdaptiveShare("adaptive", around(0.96, 0.03), _REALISED),)
+    ),
+    LoadSwitch("baseline", 32, None, around(0.72, 0.05), (AdaptiveShare("adaptive", around(1.07, 0.03), _NOTHING),)),
+)
 CONTROLS = (
     replace(cell(9, "baseline", 8, 940.0), role=Role.AA_SPEED),
     replace(cell(12, "baseline", 8, 925.0), role=Role.CLOSING),
@@ -477,9 +487,9 @@ ACCEPTANCE = tuple(
 )
 ADAPTIVE = (
     AdaptiveUse(
-        "adaptive", 2, 8, 2400, 37, (DepthShare(1, 1800, 0.75, 9000, 0.8), DepthShare(3, 600, 0.25, 2535, 0.2))
+        "adaptive", 2, 8, 2400, 37, 25.0, (DepthShare(1, 1800, 0.75, 9000, 0.8), DepthShare(3, 600, 0.25, 2535, 0.2))
     ),
-    AdaptiveUse("adaptive", 2, None, 2600, 41, (DepthShare(1, 2600, 1.0, 12000, 1.0),)),
+    AdaptiveUse("adaptive", 2, None, 2600, 41, 60.0, (DepthShare(1, 2600, 1.0, 12000, 1.0),)),
 )
 DOUBTS = DoubtsSection(
     cells=tuple(
@@ -596,6 +606,7 @@ VERDICT = Verdict(
     acceptance=ACCEPTANCE,
     adaptive=ADAPTIVE,
     oracles=ORACLES,
+    switches=SWITCHES,
     heterogeneity=HETEROGENEITY,
     depth_paces=(
         DepthPace("adaptive", 2, DepthSource.TRACE, 12, 3, 0.41, DEPTH_TIMES, TIMELINE),

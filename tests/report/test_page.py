@@ -21,10 +21,12 @@ SECTIONS = [
     "Gate",
     "Losslessness",
     "Saturation",
-    "Cost",
+    "What speculation costs here",
     "Acceptance",
+    "Who profits",
     "Oracle",
-    "Requests",
+    "Adaptive in force",
+    "What a load switch could win",
     "Doubts",
     "What ran",
     "Limits",
@@ -159,3 +161,9 @@ def _said_everywhere(words: str) -> str:
 def _with_arm(name: str) -> str:
     """The document with the adaptive arm under another name, wherever it stands."""
     return render(everywhere(VERDICT, lambda said: name if said == "adaptive" else said))
+
+
+def test_a_part_of_a_spec_and_a_fault_are_run_again_as_they_were() -> None:
+    said = ("PARTIAL: arms baseline, k3 of baseline, k1, k3", "PARTIAL: 1 of 3 blocks", "FAULT ASKED FOR: k3:nan=2")
+    verdict = replace(VERDICT, what_ran=replace(VERDICT.what_ran, declarations=said))
+    assert "\nspeckit run specs/quickstart.yaml --arms baseline,k3 --blocks 1 --fault k3:nan=2\n" in render(verdict)

@@ -38,7 +38,7 @@ def test_a_sound_run_is_judged_without_a_flag() -> None:
     assert {state.state for state in verdict().doubts.cells} == {CellState.VALID}
     assert verdict().answer == (
         "On this host eagle3_k1 and eagle3_k3 are faster than baseline at low concurrency and lose at high; "
-        "outputs are the baseline's, token by token; all 18 cells are valid."
+        "outputs are the baseline's, token by token (144 answers compared); all 18 cells are valid."
     )
 
 
@@ -208,3 +208,11 @@ def test_a_verdict_is_a_tree_that_json_can_hold(found: object) -> None:
     assert callable(found)
     for leaf in leaves(found()):
         assert leaf is None or type(leaf) in (str, int, float, bool) or isinstance(leaf, Enum), repr(leaf)
+
+
+def test_valid_cells_are_counted_of_those_planned_not_of_those_measured() -> None:
+    facts = shared_run()
+    fewer = replace(facts, cells=facts.cells[:6], repetitions=facts.repetitions[:6])
+    kept = {repetition.repetition for repetition in fewer.repetitions}
+    fewer = replace(fewer, requests=tuple(one for one in facts.requests if one.repetition in kept))
+    assert judge(fewer).answer.endswith("of 18 planned cells are valid.")

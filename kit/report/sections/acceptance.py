@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kit.analysis import Acceptance, AdaptiveUse, DepthPace
-from kit.format import MISSING, SECONDS, SHARE, Reading, Unit, aligned, count
-from kit.report.entries import column, counted, defined, points
+from kit.analysis import Acceptance
+from kit.format import MISSING, SHARE, Reading, Unit, aligned, count
+from kit.report.entries import column, counted, defined
 from kit.report.escape import code, prose, text
 from kit.report.table import Entry, table
 from kit.stats import AdaptiveDepth, Convention
@@ -16,7 +16,6 @@ __all__ = ["AcceptanceTable", "AcceptanceView", "acceptance_view"]
 
 WIDEST = 6  # arms side by side
 _TAU = Unit("", fewest=2)
-_WHOLE_SHARE = Unit("%", scale=100.0, fewest=1, most=1)
 _CONVENTIONS = {
     Convention.UNTRUNCATED: "the server counts a finishing round in full, so every round is complete",
     Convention.TRUNCATED: "the server cuts a finishing round before counting it, so the last round of a request is cut",
@@ -48,13 +47,9 @@ class AcceptanceView:
     dropped: tuple[str, ...]
     class_level: str
     class_table: str
-    adaptive_table: str
-    pace_table: str
 
 
-def acceptance_view(
-    rows: Sequence[Acceptance], adaptive: Sequence[AdaptiveUse], paces: Sequence[DepthPace]
-) -> AcceptanceView:
+def acceptance_view(rows: Sequence[Acceptance]) -> AcceptanceView:
     """The section's strings. Kinds of prompt are shown at the concurrency that has most rounds."""
     fullest = max(rows, key=lambda row: row.rounds).concurrency if rows else 0
     return AcceptanceView(
@@ -69,8 +64,6 @@ def acceptance_view(
         dropped=tuple(_dropped(row) for row in rows if row.dropped),
         class_level=counted(fullest, "request"),
         class_table=_class_table(rows, level=fullest) if any(row.classes for row in rows) else "",
-        adaptive_table=_adaptive_table(adaptive) if adaptive else "",
-        pace_table=_pace_table(paces) if paces else "",
     )
 
 
@@ -150,48 +143,3 @@ def _class_table(rows: Sequence[Acceptance], *, level: int) -> str:
     ]
     header = ("Arm", "Kind of prompt", "Prompts", "S_1", "Tokens a round")
     return table(header, cells, align="llrrr")
-
-
-def _adaptive_table(uses: Sequence[AdaptiveUse]) -> str:
-    depths = sorted({share.depth for use in uses for share in use.depths})
-    shares = [_depth_shares(use, depths) for use in uses]
-    rows = [
-        (
-            code(use.arm),
-            str(use.launch),
-            "whole launch" if use.concurrency is None else str(use.concurrency),
-            count(use.iterations),
-            count(use.switches),
-            "; ".join(f"K={depth}: {share} %" for depth, share in zip(depths, shown, strict=True)),
-        )
-        for use, shown in zip(uses, shares, strict=True)
-    ]
-    header = ("Arm", "Launch", "Requests at once", "Iterations", "Changes of K", "Share of iterations at each K")
-    return table(header, rows, align="lrlrrl")
-
-
-def _depth_shares(use: AdaptiveUse, depths: Sequence[int]) -> tuple[str, ...]:
-    by_depth = {share.depth: share.iteration_share for share in use.depths}
-    return points([by_depth.get(depth, 0.0) for depth in depths], unit=_WHOLE_SHARE)
-
-
-def _pace_table(paces: Sequence[DepthPace]) -> str:
-    dwells = points([pace.dwell_s for pace in paces], unit=SECONDS)
-    rows = [
-        (
-            code(pace.arm),
-            str(pace.launch),
-            pace.source.value,
-            count(pace.changes),
-            count(pace.undone),
-            Entry(dwell, "fewer than two changes" if pace.dwell_s is None else None),
-            "; ".join(f"K={time.depth}: {share} %" for time, share in zip(pace.times, _time_shares(pace), strict=True)),
-        )
-        for pace, dwell in zip(paces, dwells, strict=True)
-    ]
-    header = ("Arm", "Launch", "By", "Changes of K", "Undid the last", "Mean s between", "Share of time at each K")
-    return table(header, rows, align="lrlrrrl")
-
-
-def _time_shares(pace: DepthPace) -> tuple[str, ...]:
-    return points([time.share for time in pace.times], unit=_WHOLE_SHARE)
