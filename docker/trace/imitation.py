@@ -10,8 +10,10 @@ from enum import IntEnum
 from itertools import count
 
 ROUNDS_A_REQUEST = 128
-ATTRIBUTES = 134  # of SGLang 0.5.15's Req, all set in its constructor
+# Attributes of SGLang 0.5.15's Req and ScheduleBatch, all set in their constructors: a large object is slower to read.
+ATTRIBUTES, BATCH_ATTRIBUTES = 134, 76
 DRAFTS = 3
+FILLER = {f"attribute_{index}": None for index in range(BATCH_ATTRIBUTES - 6)}
 
 
 class ForwardMode(IntEnum):
@@ -22,7 +24,7 @@ class ForwardMode(IntEnum):
 
 
 class Req:
-    """As large as SGLang's, because a large object is slower to read from."""
+    """As large as SGLang's."""
 
     def __init__(self, number: int) -> None:
         for index in range(ATTRIBUTES - 5):
@@ -36,7 +38,7 @@ class Req:
 
 @dataclass
 class Batch:
-    """The part of ScheduleBatch that the hooks read."""
+    """The part of ScheduleBatch that the hooks read, in an object as large."""
 
     reqs: list[Req]
     forward_iter: int = 0
@@ -44,6 +46,9 @@ class Batch:
     extend_lens: list[int] | None = None
     prefix_lens: list[int] | None = None
     decoding_reqs: list[Req] | None = None
+
+    def __post_init__(self) -> None:
+        vars(self).update(FILLER)
 
 
 class Event:
@@ -55,7 +60,7 @@ class Event:
 
 @dataclass
 class Result:
-    """The part of GenerationBatchResult that the hooks read."""
+    """The part of GenerationBatchResult that the hooks read; it is a small object there too."""
 
     copy_done: Event
     num_correct_drafts_per_req_cpu: list[int] | None = None
