@@ -10,9 +10,13 @@ SPEC ?= specs/cpu_quick.yaml
 # A spec for the CPU engine needs it.
 ENGINE = $(if $(shell grep -s 'image: cpu' $(SPEC)),cpu-engine)
 LOCK_DATE := 2026-11-27T00:00:00Z
-COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --exclude-newer $(LOCK_DATE) pyproject.toml
+RESOLVE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --exclude-newer $(LOCK_DATE)
+COMPILE := $(RESOLVE) pyproject.toml
+# make image VARIANT=flashinfer; BASE is an alternative in docker/images.lock.toml.
+VARIANT ?= triton
+BASE ?=
 
-.PHONY: browser help setup run demo cpu-engine bench-trace calibrate bench-analysis bench-load report test test-rest test-all check format schema lock lock-check
+.PHONY: browser help setup run demo image verify-pins cpu-engine bench-trace calibrate bench-analysis bench-load report test test-rest test-all check format schema lock lock-check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -34,6 +38,12 @@ run: setup $(ENGINE) ## measure SPEC (default specs/cpu_quick.yaml, real SGLang 
 
 demo: setup ## the same with a simulated engine, whose truth is known: two minutes, nothing to download
 	$(BIN)/speckit run specs/quickstart.yaml
+
+image: setup ## build the image of VARIANT (triton or flashinfer) on the pinned base
+	$(BIN)/python docker/build.py $(VARIANT) $(if $(BASE),--base $(BASE))
+
+verify-pins: setup ## ask the registry whether the pinned digests are what their tags point to (needs a network)
+	$(BIN)/python docker/pins.py $(if $(WRITE),--write)
 
 cpu-engine: setup ## real SGLang on the CPU: its packages and a small target model, 2.5 GB on disk
 	nice $(BIN)/python docker/sglang-cpu/install.py
@@ -71,6 +81,7 @@ check: setup lock-check ## format, lint, types, layers, lock and generated files
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/speckit schema --check
+	@if [ -x $(BIN)/hadolint ]; then $(BIN)/hadolint docker/Dockerfile; else echo "hadolint is not here: docker/Dockerfile was not checked"; fi
 
 format: setup ## rewrite the sources in house style
 	$(BIN)/ruff format .
@@ -82,6 +93,8 @@ schema: setup ## write the generated JSON Schema
 lock: setup ## resolve the dependencies again
 	$(BIN)/$(COMPILE) --output-file requirements.lock
 	$(BIN)/$(COMPILE) --group dev --output-file requirements-dev.lock
+	$(BIN)/$(RESOLVE) docker/build.in --output-file docker/build.lock
+	$(BIN)/$(RESOLVE) --no-deps docker/flashinfer.in --output-file docker/flashinfer.lock
 
 lock-check: setup # the locks are what pyproject.toml resolves to on LOCK_DATE
 	@mkdir -p .cache && cp requirements.lock requirements-dev.lock .cache/

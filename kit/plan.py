@@ -94,7 +94,7 @@ _CPU = Timing(40.0, 0.2)
 
 def timing_of(spec: Spec) -> Timing:
     """What to assume of the engine that `spec` asks for."""
-    if spec.engine.runtime == "standin":
+    if spec.engine.simulated:
         return _STANDIN
     return _CPU if spec.engine.image == "cpu" else _GPU
 

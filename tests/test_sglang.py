@@ -203,3 +203,17 @@ def test_the_plugin_is_named_with_its_review_and_an_override() -> None:
     assert trace_plugin(shown()) == TracePlugin("1", "0" * 64, "0.5.21", override=False)
     assert trace_plugin(shown(override=True, reviewed_as=None)) == TracePlugin("1", "0" * 64, None, override=True)
     assert trace_plugin({}) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ({"torch": "2.11.0", "flashinfer-python": "0.6.12"}, (("flashinfer-python", "0.6.12"), ("torch", "2.11.0"))),
+        (None, ()),
+        ("torch 2.11.0", ()),
+    ],
+)
+def test_the_plugin_tells_what_is_installed_beside_the_server(told: Any, found: tuple[tuple[str, str], ...]) -> None:
+    plugin = trace_plugin(shown(packages=told))
+    assert plugin is not None
+    assert plugin.packages == found

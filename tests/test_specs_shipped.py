@@ -19,8 +19,8 @@ from kit.spec import BaselineArm, Eagle3Arm, Spec, load_spec, parse_spec, prereg
 
 SPECS = Path(__file__).parents[1] / "specs"
 SHIPPED = sorted(SPECS.glob("*.yaml"))
-# A first look at a real engine, and a question about acceptance alone: neither says which arm is faster.
-UNDECIDED = {"cpu_quick", "cpu_gate"}
+# First looks at a real engine, and a question about acceptance alone: none says which arm is faster.
+UNDECIDED = {"cpu_quick", "cpu_gate", "image_flashinfer", "image_triton"}
 PROMPT_FILES = sorted(SPECS.glob("workloads/*.jsonl"))
 
 each_spec = pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -3,7 +3,7 @@
     python docker/trace/bench.py
 
 Imitates what the hooks see: requests with as many attributes as SGLang's, which are prefilled, decode for
-some rounds and give way to others, and functions wrapped as the plugin and SGLang's hook registry do it. Iterations
+some rounds and give way to others, and functions wrapped as the plugin does it. Iterations
 are decodes of the whole batch and prefills of those who are new in it. A cost is the difference between iterations
 with hooks and the same without, taken in turns in blocks of some hundred; a run's figure is the median of its
 blocks' means, because on a shared host a block in which the process was suspended says nothing about the hooks.
@@ -14,7 +14,6 @@ Reading is timed up to and with the insertion into DuckDB.
 
 from __future__ import annotations
 
-import functools
 import gc
 import json
 import statistics
@@ -22,12 +21,11 @@ import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -129,23 +127,13 @@ class Scheduler:
         pass
 
 
-def around(original: Callable[..., Any], hook: Callable[..., Any]) -> Callable[..., Any]:
-    """An AROUND wrapper as SGLang's registry makes it."""
-
-    @functools.wraps(original)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return hook(original, *args, **kwargs)
-
-    return wrapper
-
-
 def hooked(tracer: Tracer) -> type[Scheduler]:
     """The scheduler as the plugin leaves it."""
 
     class Hooked(Scheduler):
         run_batch = tracer.run_batch(Scheduler.run_batch)
         process_batch_result_decode = tracer.decode(Scheduler.process_batch_result_decode)
-        process_batch_result_prefill = around(Scheduler.process_batch_result_prefill, tracer.other)
+        process_batch_result_prefill = tracer.other(Scheduler.process_batch_result_prefill)
 
     return Hooked
 

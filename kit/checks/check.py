@@ -18,6 +18,7 @@ CHECKS: tuple[Check, ...] = (
     run.declared,
     run.few_blocks,
     run.one_launch,
+    run.attached,
     run.not_pre_registered,
     run.hash_mismatch,
     server.launch_failed,

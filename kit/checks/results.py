@@ -64,6 +64,7 @@ class Code(StrEnum):
     ONE_LAUNCH = "one_launch"
     FEW_BLOCKS = "few_blocks"
     DECLARED = "declared"
+    PROVENANCE_UNKNOWN = "provenance_unknown"
     NOT_PRE_REGISTERED = "not_pre_registered"
     HASH_MISMATCH = "hash_mismatch"
     CHECK_CRASHED = "check_crashed"

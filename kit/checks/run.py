@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 
 from kit.checks.evidence import Evidence, about_arm, about_run
 from kit.checks.results import Code, Doubt, Severity
+from kit.records import Origin
 from kit.spec import RULES_VERSION, prereg_hash, registered_part
 
 __all__ = [
     "MIN_BLOCKS",
+    "attached",
     "declared",
     "few_blocks",
     "hash_mismatch",
@@ -52,6 +54,14 @@ def declared(evidence: Evidence) -> Iterator[Doubt]:
     """What the run declared about itself before its first number."""
     for declaration in evidence.facts.header.declarations:
         yield about_run(Code.DECLARED, Severity.DOUBT, declaration, "declared before the first number")
+
+
+def attached(evidence: Evidence) -> Iterator[Doubt]:
+    """Nobody knows how a server was started that the kit did not start, nor what it shares its host with."""
+    if evidence.facts.header.origin is Origin.ATTACHED:
+        message = "the servers were started by someone else, so what they ran on and with is not known"
+        hint = "let the kit start them: engine.runtime docker or local"
+        yield about_run(Code.PROVENANCE_UNKNOWN, Severity.UNKNOWN, message, hint)
 
 
 def not_pre_registered(evidence: Evidence) -> Iterator[Doubt]:

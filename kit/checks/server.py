@@ -47,17 +47,24 @@ def wrong_server(evidence: Evidence) -> Iterator[Doubt]:
             message = f"launch {launch.launch} left no /server_info"
             yield about_launch(launch, Code.SERVER_UNSEEN, Severity.UNKNOWN, message, hint)
             continue
-        leftover = leftover_problem(
-            launch.server_info,
-            command=launch.command,
-            started_utc=launch.started_utc,
-            startup_s=launch.startup_s if evidence.facts.header.origin is Origin.MEASURED else None,
-        )
-        for problem in (identity_problem(launch.server_info, evidence.spec, evidence.arm(launch)), leftover):
+        identity = identity_problem(launch.server_info, evidence.spec, evidence.arm(launch))
+        for problem in (identity, _leftover(evidence.facts.header.origin, launch)):
             if problem is not None:
                 hint = "stop the other server by its own process id, or choose another port"
                 yield about_launch(launch, Code.WRONG_SERVER, Severity.INVALID, problem, hint)
     yield from _wrong_answers(evidence)
+
+
+def _leftover(origin: Origin, launch: Launch) -> str | None:
+    """Why the server must have been there before its launch, which is no fault in one that was attached."""
+    if origin is Origin.ATTACHED:
+        return None
+    return leftover_problem(
+        launch.server_info or {},
+        command=launch.command,
+        started_utc=launch.started_utc,
+        startup_s=launch.startup_s if origin is Origin.MEASURED else None,
+    )
 
 
 def _wrong_answers(evidence: Evidence) -> Iterator[Doubt]:

@@ -9,6 +9,7 @@ import click
 
 from kit import __version__
 from kit.cli.compare import compare_runs
+from kit.cli.doctor import doctor
 from kit.cli.evidence import diagnose_log, extract_contract, fetch_model, import_capture_files
 from kit.cli.load import load_check
 from kit.cli.runs import list_runs, report, run, show
@@ -65,6 +66,7 @@ for command in (
     diagnose_log,
     selftest,
     load_check,
+    doctor,
 ):
     main.add_command(command)
 

@@ -14,7 +14,6 @@ from kit.diagnosis import Cause, diagnose
 from kit.errors import ImportFileError, PrerequisiteError
 from kit.models import fetch
 from kit.pipeline import import_run
-from kit.runtime import cpu_engine
 from kit.spec.model import Engine
 from kit.store import read_header
 
@@ -102,9 +101,9 @@ def _installed() -> Path:
 @click.command("fetch")
 @click.argument("name")
 def fetch_model(name: str) -> None:
-    """Fetch and convert a model of the kit into the user's cache; needs `make cpu-engine` first.
+    """Fetch and convert a model of the kit into the user's cache.
 
     \b
     speckit models fetch smollm2-135m
     """
-    click.echo(fetch(name, python=cpu_engine(), say=lambda message: click.echo(message, err=True)))
+    click.echo(fetch(name, say=lambda message: click.echo(message, err=True)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,21 +13,25 @@ from kit.analysis import FailedAnswer, failed_answers
 from kit.cli.options import json_option, print_json, selected, selection_options, spec_argument
 from kit.console import progress
 from kit.errors import SpecError
-from kit.pipeline import Sitting, newest_run, published, run_files, run_spec
+from kit.pipeline import Sitting, newest_run, preview, published, results_folder, run_files, run_spec
 from kit.records import Launch, RunFacts
 from kit.report import madr, summary, verdict_json, with_headings_from
+from kit.runtime import become_owner, require_writable
 from kit.store import read_run
 
 __all__ = ["list_runs", "report", "run", "show"]
 
-_REPORTS = Path("reports")
+
+def _reports() -> Path:
+    """Where verdicts go unless a user says otherwise."""
+    return Path(os.environ.get("SPECKIT_REPORTS", "reports"))
 
 
 @click.command()
 @spec_argument
 @selection_options
 @click.option("--out", type=click.Path(path_type=Path), help="Run file to write; results/<run id>.duckdb by default.")
-@click.option("--reports", type=click.Path(path_type=Path), default=_REPORTS, help="Folder of the verdict.")
+@click.option("--reports", type=click.Path(path_type=Path), default=_reports, help="Folder of the verdict.")
 @click.option(
     "--fault",
     "faults",
@@ -60,15 +65,21 @@ def run(  # noqa: PLR0913
         raise SpecError("--resume: which run? name its file with --out")
     sitting = Sitting(out, selected(arms, levels, blocks), resume=resume, launches=launches, faults=faults)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    reports.mkdir(parents=True, exist_ok=True)  # before measuring: an hour later is too late to find out
+    # Before measuring: an hour later is too late to find out.
+    _require_places(reports, (out or results_folder() / "x").parent)
     with progress(wanted=not no_progress) as watcher:
         path = run_spec(spec, sitting=sitting, watcher=watcher)
     _publish(path, reports, as_json)
 
 
+def _require_places(*folders: Path) -> None:
+    become_owner(results_folder())
+    require_writable(folders)
+
+
 @click.command()
 @click.argument("run_file", required=False, type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), default=_REPORTS, help="Folder of the verdict.")
+@click.option("--out", type=click.Path(path_type=Path), default=_reports, help="Folder of the verdict.")
 @click.option(
     "--format",
     "form",
@@ -85,11 +96,16 @@ def report(run_file: Path | None, out: Path, form: str | None, heading_level: in
     """Judge RUN_FILE (default: the newest in results/) and render its verdict. Needs no server and no GPU.
 
     RUN_FILE may be the folder of a report: its Parquet files give the same report again.
+    In an image, where no run is there yet, the image's own spec is measured first.
 
     \b
     speckit report results/20261129-120000-abcdef.duckdb
     speckit report results/20261129-120000-abcdef.duckdb --format madr > docs/decisions/0007-eagle3.md
     """
+    _require_places(out)
+    default = os.environ.get("SPECKIT_DEFAULT_SPEC")
+    if run_file is None and default and not run_files():
+        run_file = _measured_default(Path(default))
     path = run_file or newest_run()
     if as_json or (form in (None, "summary") and heading_level is None):
         _publish(path, out, as_json)
@@ -97,6 +113,14 @@ def report(run_file: Path | None, out: Path, form: str | None, heading_level: in
     verdict, paths = published(path, out=out)
     document = madr(verdict, paths) if form == "madr" else paths.page.read_text(encoding="utf-8")
     click.echo(with_headings_from(heading_level or 1, document), nl=False)
+
+
+def _measured_default(spec: Path) -> Path:
+    """A run of the image's default spec, announced on the first line."""
+    title = preview(spec).spec.title
+    with progress() as watcher:
+        watcher.say(f"{results_folder()} holds no run: measuring the image's default spec ({title})")
+        return run_spec(spec, sitting=Sitting(), watcher=watcher)
 
 
 def _publish(path: Path, out: Path, as_json: bool) -> None:
@@ -109,7 +133,7 @@ def _publish(path: Path, out: Path, as_json: bool) -> None:
 
 
 @click.command("list")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.argument("folder", type=click.Path(path_type=Path), default=results_folder)
 @json_option
 def list_runs(folder: Path, as_json: bool) -> None:
     """List the run files in FOLDER (default: results/), newest first.

@@ -10,7 +10,6 @@ import json
 import struct
 import zlib
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,25 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from kit.errors import ImportFileError
+from kit.importers.segment_rows import BROKEN, KIND_SHIFT, LENGTH_MASK, NOBODY, Batch, Kind, RowFlag, Words, rows_of
 from kit.records import Ints
 
-__all__ = ["FORMAT_VERSION", "GRAPH_BIT", "SUFFIX", "Kind", "Opening", "Records", "RowFlag", "opening", "records"]
+__all__ = [
+    "FORMAT_VERSION",
+    "GRAPH_BIT",
+    "NOBODY",
+    "SUFFIX",
+    "Heads",
+    "Kind",
+    "Opening",
+    "Records",
+    "RowFlag",
+    "opening",
+    "records",
+]
 
 SUFFIX = ".spktrace"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 GRAPH_BIT = 0x80
 
 _MAGIC = b"SPKTRACE"
@@ -32,9 +44,7 @@ _CHECKED, _CHECKSUM = 56, slice(36, 40)
 # The CRC-32 of any text followed by its own CRC-32: what all records of an undamaged segment amount to.
 _RESIDUE = 0x2144DF1C
 
-_KIND_SHIFT, _LENGTH_MASK = 24, 0xFFFFFF
 _SHORTEST = 2  # words: the first one and the checksum
-_HEAD_WORDS, _ROW_WORDS = 8, 2  # of an iteration
 _REPEATED, _STRETCH = 3, 256  # equal records until a run is looked for, and how far it is looked for
 
 _ITERATION = np.dtype(
@@ -50,7 +60,7 @@ _ITERATION = np.dtype(
         ("waiting", "<u2"),
     ]
 )
-_PREFILL = np.dtype([("first", "<u4"), ("number", "<u4"), ("new_tokens", "<u4"), ("cached_tokens", "<u4")])
+_PREFILL = np.dtype([*_ITERATION.descr, ("new_tokens", "<u4"), ("cached_tokens", "<u4")])
 _SWITCH = np.dtype(
     [
         ("first", "<u4"),
@@ -65,29 +75,8 @@ _SWITCH = np.dtype(
     ]
 )
 
-Words = npt.NDArray[np.uint32]
 Heads = npt.NDArray[np.void]
 JsonObject = dict[str, Any]
-
-
-class Kind(IntEnum):
-    """What a record is; a kind that is not here is skipped."""
-
-    HEADER = 1
-    RIDS = 2
-    ITERATION = 3
-    PREFILL = 4
-    SWITCH = 5
-    EVENT = 6
-
-
-class RowFlag(IntFlag):
-    """What is special about a row."""
-
-    FINISHED = 1
-    RETRACTED = 2
-    DECODING = 4  # decodes in a batch that prefills
-    CHUNK = 8  # a part of its prompt is still to come
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +96,10 @@ class Opening:
 class Records:
     """Consecutive records of one segment.
 
-    `iterations`, `prefills` and `switches` are structured arrays. `rows` counts the rows of each iteration;
-    the row columns run through all of them, and `rid` indexes the names of the segment, of which `rids` are
-    the ones given here. `stop` is where reading ended; `damage` says what is there, None for nothing.
+    `iterations`, `prefills` (those of them that have counts of prompt tokens) and `switches` are structured arrays.
+    `rows` counts the rows of each iteration; the row columns run through all of them, and `rid` indexes the names of
+    the segment, of which `rids` are the ones given here. `batch` is who was in the last iteration. `stop` is where
+    reading ended; `damage` says what is there, None for nothing.
     """
 
     stop: int
@@ -125,13 +115,14 @@ class Records:
     rid: npt.NDArray[np.integer[Any]]
     accepted: npt.NDArray[np.uint8]
     flags: npt.NDArray[np.uint8]
+    batch: Batch
 
 
 def opening(data: bytes) -> Opening | None:
     """What a segment says first; None when that is damaged.
 
     Raises:
-        ImportFileError: the segment is of a newer format.
+        ImportFileError: the segment is of another format.
     """
     if len(data) < _OPENING.size or not data.startswith(_MAGIC):
         return None
@@ -140,13 +131,19 @@ def opening(data: bytes) -> Opening | None:
     checked[_CHECKSUM] = bytes(4)
     if zlib.crc32(checked) != checksum:
         return None
-    if version > FORMAT_VERSION:
-        raise ImportFileError(f"a trace of format {version} needs a newer kit; this one reads up to {FORMAT_VERSION}")
+    if version != FORMAT_VERSION:
+        kit = "a newer" if version > FORMAT_VERSION else "an older"
+        raise ImportFileError(f"a trace of format {version} needs {kit} kit; this one reads format {FORMAT_VERSION}")
     return Opening(number, stream.hex(), pid, monotonic_ns, wall_ns, dropped, size)
 
 
-def records(data: bytes, start: int) -> Records:
+def records(data: bytes, start: int, batch: Batch = NOBODY) -> Records:
     """All whole records from byte `start` (a multiple of four) up to the end or the first damage.
+
+    Args:
+        data: the segment as far as it is written.
+        start: where to begin.
+        batch: `Records.batch` of what was read before.
 
     Raises:
         ImportFileError: a record is whole and does not hold what its kind promises.
@@ -159,19 +156,23 @@ def records(data: bytes, start: int) -> Records:
         damage = "a damaged record"
     elif words[stop:].any() or any(data[4 * len(words) :]):
         damage = "an unfinished record"
-    kinds = words[offsets] >> _KIND_SHIFT
-    iterations = offsets[kinds == Kind.ITERATION]
+    kinds = words[offsets] >> KIND_SHIFT
+    stepping = _STEPPING[np.minimum(kinds, len(_STEPPING) - 1)]
     return Records(
         stop=4 * stop,
         damage=damage,
         headers=tuple(_json(_payload(data, words, at)) for at in offsets[kinds == Kind.HEADER]),
         events=tuple(_json(_payload(data, words, at)) for at in offsets[kinds == Kind.EVENT]),
-        rids=tuple(rid for at in offsets[kinds == Kind.RIDS] for rid in _rids(_payload(data, words, at))),
-        iterations=_heads(words, iterations, _ITERATION),
+        rids=tuple(rid for at in offsets[kinds == Kind.RIDS].tolist() for rid in _rids(_payload(data, words, at))),
+        iterations=_heads(words, offsets[stepping], _ITERATION),
         prefills=_heads(words, offsets[kinds == Kind.PREFILL], _PREFILL),
         switches=_heads(words, offsets[kinds == Kind.SWITCH], _SWITCH),
-        **_rows(data, words, iterations),
+        **rows_of(data, offsets[stepping], words[offsets[stepping]], batch),
     )
+
+
+# Whether a kind of record is that of an iteration; the last entry stands for all kinds beyond.
+_STEPPING = np.isin(np.arange(16), (Kind.ITERATION, Kind.SHORT, Kind.PREFILL))
 
 
 def _chain(words: Words, start: int) -> tuple[Ints, int]:
@@ -185,7 +186,7 @@ def _chain(words: Words, start: int) -> tuple[Ints, int]:
     at, previous, repeated = start, 0, 0
     while at < end:
         first = quick[at]
-        length, count = first & _LENGTH_MASK, 1
+        length, count = first & LENGTH_MASK, 1
         if length < _SHORTEST or at + length > end:
             break
         repeated = repeated + 1 if first == previous else 0
@@ -204,7 +205,7 @@ def _chain(words: Words, start: int) -> tuple[Ints, int]:
 
 def _undamaged(data: bytes, words: Words, offsets: Ints) -> tuple[Ints, int]:
     """The offsets before the first record whose own checksum fails, and that record's."""
-    ends = offsets + (words[offsets] & _LENGTH_MASK)
+    ends = offsets + (words[offsets] & LENGTH_MASK)
     view = memoryview(data)
     whole = (zlib.crc32(view[4 * at : 4 * end], _RESIDUE) == _RESIDUE for at, end in zip(offsets, ends, strict=True))
     index = next(index for index, good in enumerate(whole) if not good)
@@ -219,39 +220,13 @@ def _heads(words: Words, offsets: Ints, dtype: np.dtype[np.void]) -> Heads:
     return sliding_window_view(words, span)[offsets].view(dtype).reshape(-1)
 
 
-def _rows(data: bytes, words: Words, offsets: Ints) -> dict[str, Any]:
-    """The four columns behind each iteration's head, each as one column through all iterations."""
-    extent = (words[offsets] & _LENGTH_MASK).astype(np.int64) - _HEAD_WORDS - 1
-    _promise(words, offsets, _HEAD_WORDS + 1, step=_ROW_WORDS)
-    rows = extent // _ROW_WORDS
-    within = np.arange(rows.sum()) - np.repeat(np.cumsum(rows) - rows, rows)
-    body = 4 * (offsets + _HEAD_WORDS)  # byte at which the columns of an iteration begin
-
-    def column(dtype: str, skipped: int) -> npt.NDArray[Any]:
-        size = np.dtype(dtype).itemsize
-        values: npt.NDArray[Any] = np.frombuffer(data, dtype, len(data) // size)
-        taken: npt.NDArray[Any] = values[np.repeat((body + skipped * rows) // size, rows) + within]
-        return taken
-
-    return {
-        "rows": rows,
-        "tokens_before": column("<u4", 0),
-        "rid": column("<u2", 4),
-        "accepted": column("u1", 6),
-        "flags": column("u1", 7),
-    }
-
-
-def _promise(words: Words, offsets: Ints, shortest: int, *, step: int = 1) -> None:
-    extra = (words[offsets] & _LENGTH_MASK).astype(np.int64) - shortest
-    if (extra < 0).any() or (extra % step).any():
-        raise ImportFileError(
-            "the trace has a record of a length that its kind cannot have; was it written by speckit?"
-        )
+def _promise(words: Words, offsets: Ints, shortest: int) -> None:
+    if ((words[offsets] & LENGTH_MASK) < shortest).any():
+        raise ImportFileError(BROKEN)
 
 
 def _payload(data: bytes, words: Words, at: int) -> bytes:
-    return data[4 * at + 4 : 4 * (at + int(words[at] & _LENGTH_MASK)) - 4]
+    return data[4 * at + 4 : 4 * (at + int(words[at] & LENGTH_MASK)) - 4]
 
 
 def _json(payload: bytes) -> JsonObject:

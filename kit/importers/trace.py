@@ -16,7 +16,7 @@ import numpy as np
 
 from kit.errors import ImportFileError
 from kit.importers.recording import Recording, Rows, Steps, TraceHeader
-from kit.importers.segments import SUFFIX, Records, opening, records
+from kit.importers.segments import NOBODY, SUFFIX, Records, opening, records
 from kit.importers.trace_ledger import Ledger
 from kit.records import Ints, Trace
 
@@ -57,6 +57,7 @@ class TraceReader:
         self._segment = -1  # the one being read: its number, how far, and the names it gave
         self._offset = 0
         self._names: list[int] = []
+        self._batch = NOBODY
         self._dropped = 0
 
     def read_new(self, *, final: bool = False) -> Recording | None:
@@ -100,8 +101,8 @@ class TraceReader:
         if start is None:
             faults.append(f"{path.name} does not begin as a segment does")
             return []
-        piece = records(data, self._offset or start.size)
-        self._offset, self._dropped = piece.stop, start.dropped
+        piece = records(data, self._offset or start.size, self._batch)
+        self._offset, self._batch, self._dropped = piece.stop, piece.batch, start.dropped
         if piece.damage is not None and finished:
             faults.append(f"{path.name} has {piece.damage} at byte {piece.stop}; nothing behind it was read")
         if self._header is None and piece.headers:
@@ -112,7 +113,7 @@ class TraceReader:
         if number > self._segment + 1:
             faults.append(f"{number - self._segment - 1} segments before {path.name} are missing")
         if number > self._segment:
-            self._segment, self._offset, self._names = number, 0, []
+            self._segment, self._offset, self._names, self._batch = number, 0, [], NOBODY
 
     def _renamed(self, piece: Records, path: Path) -> Ints:
         """The rows' requests as indices into the names of all segments."""

@@ -1,8 +1,10 @@
 """The load generator: which prompts, sent how, and what came back."""
 
+from kit.load.arrivals import coalesced
 from kit.load.driver import Job, drive, drive_schedule
 from kit.load.guard import doubtful_content
 from kit.load.health import ClientHealth
+from kit.load.loop import run
 from kit.load.stream import Exchange, to_record
 from kit.load.workload import Prompt, Prompts, load_prompts, read_prompt_file
 
@@ -12,10 +14,12 @@ __all__ = [
     "Job",
     "Prompt",
     "Prompts",
+    "coalesced",
     "doubtful_content",
     "drive",
     "drive_schedule",
     "load_prompts",
     "read_prompt_file",
+    "run",
     "to_record",
 ]

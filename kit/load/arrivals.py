@@ -11,14 +11,17 @@ import struct
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from kit.units import Nanoseconds
 
-__all__ = ["ANCILLARY_BYTES", "KERNEL_STAMPS", "Arrivals", "Piece", "WallClock", "coalesced"]
+__all__ = ["ANCILLARY_BYTES", "KERNEL_STAMPS", "Ancillary", "Arrivals", "Piece", "Received", "WallClock", "coalesced"]
 
 Piece = tuple[Nanoseconds, bytes]
+Ancillary = Sequence[tuple[int, int, bytes]]
+Received = tuple[Ancillary | Nanoseconds, bytes]
+"""One read of a socket: the kernel's stamp as it gave it, or where it gave none the time of the read."""
 
 # Python names no constant for it. The value is that of all Linux architectures but Alpha, MIPS, PA-RISC and SPARC.
 KERNEL_STAMPS: Final = 35 if sys.platform == "linux" else None
@@ -33,12 +36,14 @@ class Arrivals:
     """One answer as it came in; times are nanoseconds of the monotonic clock, 0 while they have not happened.
 
     `sent_ns` is taken at the socket write, `ended_ns` is the arrival of the last byte of the answer (or the moment at
-    which it broke). `unstamped` counts reads for which the kernel gave no time, so that the event loop's was taken.
+    which it broke). `pieces` are those of its body, `reads` how often something was received, and `unstamped` for how
+    many of these the kernel gave no time, so that the event loop's was taken.
     """
 
     sent_ns: Nanoseconds = 0
     ended_ns: Nanoseconds = 0
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: Sequence[Piece] = ()
+    reads: int = 0
     unstamped: int = 0
 
 
@@ -56,11 +61,12 @@ class WallClock:
         """The offset, from the tightest of several brackets of one clock by the other."""
         return cls(min((_bracket() for _ in range(_BRACKETS)), key=lambda each: each[0])[1])
 
-    def stamp(self, ancillary: Sequence[tuple[int, int, bytes]]) -> Nanoseconds | None:
-        """Monotonic time of a receive from its control messages; None when the kernel gave none."""
-        if not ancillary or ancillary[0][1] != KERNEL_STAMPS:
-            return None
-        seconds, nanoseconds = _TIMESPEC.unpack(ancillary[0][2])
+    def stamp(self, received: Received) -> Nanoseconds:
+        """Monotonic time of a read. Its only control message is the stamp: nothing else is asked for."""
+        told = received[0]
+        if isinstance(told, int):
+            return told
+        seconds, nanoseconds = _TIMESPEC.unpack(told[0][2])
         return int(seconds) * _NS + int(nanoseconds) + self.offset_ns
 
 
@@ -72,6 +78,6 @@ def _bracket() -> tuple[Nanoseconds, Nanoseconds]:
     return after - before, (before + after) // 2 - wall
 
 
-def coalesced(pieces: Iterable[Piece]) -> int:
-    """Pieces that share their stamp with the one before: they were received together, and the gap is unknown."""
-    return sum(first[0] == second[0] for first, second in itertools.pairwise(pieces))
+def coalesced(stamps: Iterable[Nanoseconds]) -> int:
+    """Stamps that equal the one before: what they belong to was received together, and the gap is unknown."""
+    return sum(first == second for first, second in itertools.pairwise(stamps))

@@ -7,29 +7,31 @@ transports ask for 256 KiB on every receive and wake a task for every chunk, whi
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import socket
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import httptools
 import httpx
 
-from kit.load.arrivals import ANCILLARY_BYTES, KERNEL_STAMPS, Arrivals, WallClock
-from kit.units import NS_PER_S, Seconds
+from kit.load.arrivals import ANCILLARY_BYTES, Arrivals, Received, WallClock
+from kit.load.body import Body
+from kit.load.loop import unwatch, watch
+from kit.load.sockets import words
+from kit.units import NS_PER_S, Nanoseconds, Seconds
 
-__all__ = ["Connection", "Exchanged", "connect", "stamping_socket"]
+__all__ = ["Connection", "Exchanged"]
 
 READ_BYTES: Final = 64 * 1024
-_Addresses = Sequence[tuple[int, int, int, str, tuple[Any, ...]]]
+# A chunked body ends like this, with trailers or without; an event inside it ends otherwise.
+_LAST: Final = b"\r\n\r\n"
 
 
 class Exchanged:
     """One request on its way through a connection: `head` and `end` resolve to what went wrong, or to None."""
 
-    __slots__ = ("arrivals", "end", "framed", "head", "headers", "headless", "status")
+    __slots__ = ("arrivals", "chunked", "end", "framed", "head", "headers", "headless", "status")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, arrivals: Arrivals, *, headless: bool) -> None:
         self.arrivals = arrivals
@@ -37,6 +39,7 @@ class Exchanged:
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []
         self.framed = False  # whether the head says where the body ends; else it ends with the connection
+        self.chunked = False
         self.head: asyncio.Future[httpx.TransportError | None] = loop.create_future()
         self.end: asyncio.Future[httpx.TransportError | None] = loop.create_future()
 
@@ -44,19 +47,36 @@ class Exchanged:
 class Connection:
     """A connected socket with its parser. One exchange at a time; `on_idle` is called when it may take another."""
 
+    __slots__ = (
+        *(
+            "__weakref__",
+            "_busy",
+            "_clock",
+            "_deferred",
+            "_exchange",
+            "_looked",
+            "_loop",
+            "_now",
+            "_on_idle",
+            "_parser",
+        ),
+        *("_receive", "_received", "_silence", "_socket", "_timer", "_unsent", "closed"),
+    )
+
     def __init__(
         self,
         stream: socket.socket,
         *,
         clock: WallClock,
-        buffer: bytearray,
         on_idle: Callable[[Connection], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._socket = stream
+        self._receive = stream.recvmsg
         self._clock = clock
-        self._buffer = memoryview(buffer)
-        self._targets = [self._buffer]
+        self._received: list[Received] = []
+        self._looked = 0  # how much of it the parser has seen
+        self._deferred = False  # whether a body is coming in whose end can be seen without parsing it
         self._on_idle = on_idle
         self._parser = httptools.HttpResponseParser(self)
         self._exchange = Exchanged(self._loop, Arrivals(), headless=False)
@@ -66,7 +86,7 @@ class Connection:
         self._silence: Seconds | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.closed = False
-        self._loop.add_reader(stream.fileno(), self._readable)
+        watch(self._loop, stream.fileno(), self._readable)
 
     @property
     def idle_s(self) -> Seconds:
@@ -76,13 +96,14 @@ class Connection:
     def begin(self, request: bytes, exchange: Exchanged, *, silence_s: Seconds | None) -> None:
         """Write `request`; its answer goes to `exchange`. Nothing received for `silence_s` is a timeout."""
         self._exchange, self._busy, self._silence = exchange, True, silence_s
+        self._received, self._looked = [], 0
         self._now = exchange.arrivals.sent_ns = time.monotonic_ns()
         try:
             sent = self._socket.send(request)
         except BlockingIOError:
             sent = 0
         except OSError as error:
-            self._fail(httpx.WriteError(_words(error)))
+            self._fail(httpx.WriteError(words(error)))
             return
         if sent < len(request):
             self._unsent = request[sent:]
@@ -96,33 +117,45 @@ class Connection:
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()
-        self._loop.remove_reader(self._socket.fileno())
-        self._loop.remove_writer(self._socket.fileno())
+        unwatch(self._loop, self._socket.fileno())
+        if self._unsent:
+            self._loop.remove_writer(self._socket.fileno())
         self._socket.close()
         if self._busy:
             self._settle(httpx.ReadError("the connection was closed by the client"))
 
-    def _readable(self) -> None:
+    def _readable(self) -> bool:
+        """Keep what came in, and look at it only when it may be the end; whether it may be."""
         try:
-            count, ancillary, _, _ = self._socket.recvmsg_into(self._targets, ANCILLARY_BYTES)
+            data, ancillary, _, _ = self._receive(READ_BYTES, ANCILLARY_BYTES)
         except BlockingIOError:
-            return
+            return False
         except OSError as error:
-            self._now = time.monotonic_ns()
-            self._fail(httpx.ReadError(_words(error)))
+            self._fail(httpx.ReadError(words(error)))
+            return True
+        self._received.append((ancillary or self._unstamped(data), data))
+        if self._deferred and not data.endswith(_LAST) and len(data) >= len(_LAST):
+            return False
+        self._look()
+        return True
+
+    def _unstamped(self, data: bytes) -> Nanoseconds:
+        self._exchange.arrivals.unstamped += bool(data)
+        return time.monotonic_ns()
+
+    def _look(self) -> None:
+        """Let the parser find out how far the answer is."""
+        new = self._received[self._looked :]
+        if not new:
             return
-        stamp = self._clock.stamp(ancillary)
-        if stamp is None:
-            stamp = time.monotonic_ns()
-            self._exchange.arrivals.unstamped += bool(count)
-        self._now = stamp
-        if not count:
-            self._ended_by_server()
-            return
+        self._looked += len(new)
+        self._now = self._clock.stamp(new[-1])
         try:
-            self._parser.feed_data(self._buffer[:count])
+            self._parser.feed_data(b"".join([data for _, data in new]))
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(httpx.RemoteProtocolError(f"not HTTP/1.1: {error}"))
+        if not new[-1][1] and not self.closed:
+            self._ended_by_server()
 
     def _writable(self) -> None:
         try:
@@ -130,7 +163,7 @@ class Connection:
         except BlockingIOError:
             return
         except OSError as error:
-            self._fail(httpx.WriteError(_words(error)))
+            self._fail(httpx.WriteError(words(error)))
             return
         self._now = time.monotonic_ns()
         self._unsent = self._unsent[sent:]
@@ -150,22 +183,20 @@ class Connection:
         exchange.headers.append((name, value))
         if name.lower() in (b"content-length", b"transfer-encoding"):
             exchange.framed = True
+            exchange.chunked = value.lower() == b"chunked"
 
     def on_headers_complete(self) -> None:
         """The head is there. An interim answer (1xx) is not the answer: its headers are dropped."""
         exchange, status = self._exchange, self._parser.get_status_code()
         if status < 200:
-            exchange.headers, exchange.framed = [], False
+            exchange.headers, exchange.framed, exchange.chunked = [], False, False
             return
         exchange.status = status
+        self._deferred = exchange.chunked
         if not exchange.head.done():
             exchange.head.set_result(None)
         if exchange.headless:
             self._complete(reusable=False)
-
-    def on_body(self, data: bytes) -> None:
-        """A part of the body, without its chunk framing."""
-        self._exchange.arrivals.pieces.append((self._now, data))
 
     def on_message_complete(self) -> None:
         """The last byte of an answer, or of an interim one."""
@@ -194,14 +225,18 @@ class Connection:
 
     def _settle(self, error: httpx.TransportError | None) -> None:
         """Resolve the exchange; from here on the connection has none."""
-        exchange, self._busy = self._exchange, False
-        exchange.arrivals.ended_ns = self._now
+        exchange, self._busy, self._deferred = self._exchange, False, False
+        arrivals = exchange.arrivals
+        arrivals.ended_ns, arrivals.reads = self._now, len(self._received)
+        arrivals.pieces = Body(self._received, self._clock)
+        self._received, self._looked = [], 0
         for future in (exchange.head, exchange.end):
             if not future.done():
                 future.set_result(error)
 
     def _watch(self) -> None:
         """One timer a connection, moved on when it fires and not at every arrival."""
+        self._look()
         if not self._busy or self._silence is None:
             self._timer = None
             return
@@ -217,65 +252,3 @@ class Connection:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_at(due, self._watch)
-
-
-async def connect(host: str, port: int) -> socket.socket:
-    """A connected socket that stamps what it receives where the kernel can.
-
-    Raises httpx.ConnectError with the words of the system; `__cause__` is a socket.gaierror when the name is unknown.
-    """
-    loop = asyncio.get_running_loop()
-    failure: OSError | None = None
-    for family, kind, protocol, _, address in await _addresses(host, port):
-        try:
-            stream = socket.socket(family, kind, protocol)
-        except OSError as error:  # no descriptor left, or a family that this host does not have
-            failure = error
-            continue
-        try:
-            stream.setblocking(False)
-            await loop.sock_connect(stream, address)
-        except OSError as error:
-            stream.close()
-            failure = error
-        except asyncio.CancelledError:
-            stream.close()
-            raise
-        else:
-            _prepare(stream)
-            return stream
-    raise httpx.ConnectError(_words(failure) if failure else f"{host} has no address") from failure
-
-
-async def _addresses(host: str, port: int) -> _Addresses:
-    with contextlib.suppress(socket.gaierror):  # not a number; a number needs no thread to look it up
-        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    try:
-        return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except socket.gaierror as error:
-        raise httpx.ConnectError(f"{host}: {error.strerror}") from error
-
-
-def stamping_socket() -> socket.socket:
-    """A socket that only asks for stamps: the kernel takes them while anybody does, and begins some time after that.
-
-    Kept open, it spares the first answer of a cell from coming in without one.
-    """
-    keeper = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    _ask_for_stamps(keeper)
-    return keeper
-
-
-def _prepare(stream: socket.socket) -> None:
-    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    _ask_for_stamps(stream)
-
-
-def _ask_for_stamps(stream: socket.socket) -> None:
-    if KERNEL_STAMPS is not None:
-        with contextlib.suppress(OSError):  # refused: every read will count as unstamped
-            stream.setsockopt(socket.SOL_SOCKET, KERNEL_STAMPS, 1)
-
-
-def _words(error: OSError) -> str:
-    return os.strerror(error.errno) if error.errno else type(error).__name__

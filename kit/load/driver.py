@@ -18,17 +18,15 @@ from typing import Any
 import httpx
 import orjson
 
-from kit.load.arrivals import Arrivals, WallClock
+from kit.load.arrivals import Arrivals
+from kit.load.carriers import carrier_for
 from kit.load.health import ClientHealth, Watch
 from kit.load.spool import Spool
 from kit.load.stream import Exchange
-from kit.load.transport import RecordingTransport, StampedTransport
 from kit.records import Outcome
 from kit.units import NS_PER_S, Nanoseconds, Seconds
 
 __all__ = ["Job", "drive", "drive_schedule"]
-
-_CONNECT_S: Seconds = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ async def drive(
     cell = _Cell(base_url, jobs, timeout_s=timeout_s, on_done=on_done)
     queue = iter(cell.pairs)
     slots = min(concurrency, len(jobs))
-    return await cell.play([cell.slot(queue) for _ in range(slots)])
+    return await cell.play([cell.slot(queue) for _ in range(slots)], connections=slots)
 
 
 async def drive_schedule(
@@ -76,86 +74,62 @@ async def drive_schedule(
 
 
 class _Cell:
-    """One pass: its requests, built before it starts, and the connections they go through."""
+    """One pass: its requests, written before it starts, and what carries them."""
 
     def __init__(self, base_url: str, jobs: Sequence[Job], *, timeout_s: Seconds, on_done: Callable[[], None]) -> None:
-        url, timeout = httpx.URL(f"{base_url}/generate"), httpx.Timeout(timeout_s, connect=_CONNECT_S)
-        self.pairs = [(Exchange(job.rid), _request(url, job, timeout)) for job in jobs]
+        self.pairs = [(Exchange(job.rid), orjson.dumps(job.payload)) for job in jobs]
+        self._carrier = carrier_for(f"{base_url}/generate")
         self._timeout_s = timeout_s
         self._on_done = on_done
         self._spool = Spool()
-        self._own = RecordingTransport() if url.scheme == "http" else None
-        self._stock: list[StampedTransport] = []
-        self._free: list[StampedTransport] = []
 
-    async def play(self, parts: Sequence[Coroutine[Any, Any, None]]) -> tuple[list[Exchange], ClientHealth]:
-        """Run `parts` side by side, undisturbed, and tell what came of it."""
-        watch = Watch(self._own.clock if self._own else WallClock.now())
+    async def play(
+        self, parts: Sequence[Coroutine[Any, Any, None]], *, connections: int = 0
+    ) -> tuple[list[Exchange], ClientHealth]:
+        """Run `parts` side by side, undisturbed, and tell what came of it; so many connections are made before."""
         exchanges = [exchange for exchange, _ in self.pairs]
         try:
+            await self._carrier.open(connections)
+            watch = Watch(self._carrier.clock)
             with _no_collection():
+                watch.lag()
                 async with asyncio.TaskGroup() as group:
-                    lag = group.create_task(watch.lag())
-                    await asyncio.gather(*parts)
-                    lag.cancel()
+                    for part in parts:
+                        group.create_task(part)
+                watch.stop()
             health = watch.health(
                 exchanges,
-                connections=self._own.open_connections if self._own else len(self._stock),
+                connections=self._carrier.connections,
                 received_bytes=self._spool.received_bytes,
                 spooled_bytes=self._spool.spooled_bytes,
             )
         finally:
-            for transport in (self._own, *self._stock):
-                if transport is not None:
-                    await transport.aclose()
+            await self._carrier.aclose()
         return exchanges, health
 
-    async def slot(self, queue: Iterator[tuple[Exchange, httpx.Request]]) -> None:
+    async def slot(self, queue: Iterator[tuple[Exchange, bytes]]) -> None:
         """One slot of a closed loop. A request is due when the one before it has ended."""
-        transport, due_ns = self._take(), 0
-        for exchange, request in queue:
+        due_ns = 0
+        for exchange, body in queue:
             exchange.due_ns = due_ns
-            due_ns = await self._exchange(transport, exchange, request)
+            due_ns = await self._exchange(exchange, body)
 
     async def scheduled(self, due_s: Sequence[Seconds]) -> None:
         """An open loop."""
         start = time.monotonic_ns()
         async with asyncio.TaskGroup() as group:
-            for (exchange, request), due in zip(self.pairs, due_s, strict=True):
+            for (exchange, body), due in zip(self.pairs, due_s, strict=True):
                 exchange.due_ns = start + round(due * NS_PER_S)
                 await asyncio.sleep((exchange.due_ns - time.monotonic_ns()) / NS_PER_S)
-                group.create_task(self._once(exchange, request))
+                group.create_task(self._exchange(exchange, body))
 
-    async def _once(self, exchange: Exchange, request: httpx.Request) -> None:
-        transport = self._take()
-        await self._exchange(transport, exchange, request)
-        if isinstance(transport, StampedTransport):
-            self._free.append(transport)
-
-    def _take(self) -> RecordingTransport | StampedTransport:
-        """The kit's own may be shared by all; httpx's serves one request at a time."""
-        if self._own is not None:
-            return self._own
-        if self._free:
-            return self._free.pop()
-        self._stock.append(StampedTransport())
-        return self._stock[-1]
-
-    async def _exchange(
-        self, transport: RecordingTransport | StampedTransport, exchange: Exchange, request: httpx.Request
-    ) -> Nanoseconds:
-        """One request; when its answer was there. Without `AsyncClient.send`, which costs a tenth of a millisecond."""
-        arrivals: Arrivals = request.extensions["arrivals"]
+    async def _exchange(self, exchange: Exchange, body: bytes) -> Nanoseconds:
+        """One request; when its answer was there."""
+        arrivals = Arrivals()
         asked_ns = time.monotonic_ns()
         try:
             async with asyncio.timeout(self._timeout_s):
-                response = await transport.handle_async_request(request)
-                exchange.status = response.status_code
-                try:
-                    async for _ in response.stream:  # type: ignore[union-attr]
-                        pass
-                finally:
-                    await response.aclose()
+                await self._carrier.post(body, arrivals, exchange)
         except (httpx.HTTPError, TimeoutError) as error:
             exchange.broken = _kind(error, answered=exchange.status is not None)
             exchange.error = f"{type(error).__name__}: {error}".rstrip(": ")
@@ -174,19 +148,8 @@ def _fill(exchange: Exchange, arrivals: Arrivals, asked_ns: Nanoseconds) -> None
     """
     exchange.written_ns = arrivals.sent_ns
     exchange.sent_ns = arrivals.sent_ns or asked_ns
-    exchange.unstamped = arrivals.unstamped
+    exchange.reads, exchange.unstamped = arrivals.reads, arrivals.unstamped
     exchange.ended_ns = time.monotonic_ns()
-
-
-def _request(url: httpx.URL, job: Job, timeout: httpx.Timeout) -> httpx.Request:
-    """Built before the cell: building it between two requests would leave a slot of the server idle."""
-    return httpx.Request(
-        "POST",
-        url,
-        content=orjson.dumps(job.payload),
-        headers={"Content-Type": "application/json"},
-        extensions={"timeout": timeout.as_dict(), "arrivals": Arrivals()},
-    )
 
 
 @contextmanager

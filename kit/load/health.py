@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kit.load.arrivals import WallClock, coalesced
+from kit.load.arrivals import WallClock
 from kit.load.stream import Exchange
 from kit.units import NS_PER_S, Seconds
 
 __all__ = ["ClientHealth", "Watch"]
 
-_LAG_PERIOD_S: Final = 0.02
+_LAG_PERIOD_S: Final = 0.05
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 
 
@@ -30,8 +30,8 @@ class ClientHealth:
     and in 99 of 100 cases. `send_late_*` is how long after it was due a request went out (due: when its slot became
     free, or by the schedule), and `idle_share` how much that is in all, against the time that requests were in flight.
     `stamps` says whose arrival stamps these are; `unstamped` counts reads with the event loop's, late by up to its lag.
-    `coalesced` counts pieces that were received together with the one before. `clock_step_s` is by how much somebody
-    set the clock meanwhile. `fd_headroom` is how many more files this process could have opened.
+    `clock_step_s` is by how much somebody set the clock meanwhile. `fd_headroom` is how many more files this process
+    could have opened.
     """
 
     cpu_share: float
@@ -42,7 +42,6 @@ class ClientHealth:
     idle_share: float
     stamps: str
     unstamped: int
-    coalesced: int
     clock_step_s: Seconds
     connections: int
     fd_headroom: int
@@ -56,15 +55,25 @@ class Watch:
     def __init__(self, clock: WallClock) -> None:
         self._clock = clock
         self._lags: list[Seconds] = []
+        self._due: Seconds = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._started = time.monotonic()
         self._cpu = time.process_time()
 
-    async def lag(self) -> None:
-        """Sleep and see how late one wakes, until cancelled."""
-        while True:
-            due = time.monotonic() + _LAG_PERIOD_S
-            await asyncio.sleep(_LAG_PERIOD_S)
-            self._lags.append(time.monotonic() - due)
+    def lag(self) -> None:
+        """Be called every so often, and note how late; until `stop`."""
+        loop = asyncio.get_running_loop()
+        self._due = loop.time() + _LAG_PERIOD_S
+        self._timer = loop.call_at(self._due, self._woken, loop)
+
+    def _woken(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._lags.append(loop.time() - self._due)
+        self.lag()
+
+    def stop(self) -> None:
+        """The pass is over."""
+        if self._timer is not None:
+            self._timer.cancel()
 
     def health(
         self,
@@ -87,9 +96,8 @@ class Watch:
             send_late_s=max(late, default=0.0),
             send_late_p99_s=_p99(late),
             idle_share=sum(late) / max(flight, 1e-9),
-            stamps="event loop" if unstamped > sum(len(each.pieces) for each in exchanges) / 2 else "kernel",
+            stamps="event loop" if unstamped > sum(each.reads for each in exchanges) / 2 else "kernel",
             unstamped=unstamped,
-            coalesced=sum(coalesced(each.pieces) for each in exchanges),
             clock_step_s=abs(WallClock.now().offset_ns - self._clock.offset_ns) / NS_PER_S,
             connections=connections,
             fd_headroom=_headroom(),

@@ -6,11 +6,11 @@ figure is held against its limit. On a host where this fails, cells of that size
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kit.load.loop import run
 from kit.load.metronome import Beat, Pattern, started
 from kit.load.trial import Figures, attempt, medians, own
 
@@ -42,7 +42,7 @@ def check_load(*, levels: Sequence[int] = LEVELS, rounds: int = 3, windows: int 
         for pattern in Pattern:
             beat = Beat(pattern)
             with started(beat) as url:
-                found = [asyncio.run(attempt(own, url, beat, streams=streams, rounds=rounds)) for _ in range(windows)]
+                found = [run(attempt(own, url, beat, streams=streams, rounds=rounds)) for _ in range(windows)]
             figures = medians(found)
             yield LoadCheck(pattern, streams, windows, figures, tuple(missed(figures)))
 

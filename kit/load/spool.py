@@ -12,6 +12,7 @@ from tempfile import mkstemp
 from typing import Final, overload
 
 from kit.load.arrivals import Piece
+from kit.load.body import Body
 from kit.units import Nanoseconds
 
 __all__ = ["Spool"]
@@ -28,19 +29,22 @@ class Spool:
         self.received_bytes = 0
         self.spooled_bytes = 0
 
-    def keep(self, pieces: list[Piece]) -> Sequence[Piece]:
-        """The same pieces, as they are or as a view of the file."""
-        size = sum(len(data) for _, data in pieces)
+    def keep(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
+        """The same pieces, as they are or as a view of the file. Of a body, everything that was received is kept."""
+        held = pieces.received if isinstance(pieces, Body) else pieces
+        size = sum([len(data) for _, data in held])
         self.received_bytes += size
         if self.received_bytes - self.spooled_bytes <= self._memory_bytes:
             return pieces
+        return pieces.moved(self._moved(pieces.wire())) if isinstance(pieces, Body) else self._moved(pieces)
+
+    def _moved(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
         self._file = self._file or _Unnamed()
-        start = self.spooled_bytes
-        self._file.append(b"".join(data for _, data in pieces))
-        self.spooled_bytes += size
-        edges = [start]
+        edges = [self.spooled_bytes]
         for _, data in pieces:
             edges.append(edges[-1] + len(data))
+        self._file.append(b"".join(data for _, data in pieces))
+        self.spooled_bytes = edges[-1]
         return _Spooled(self._file, tuple(at for at, _ in pieces), tuple(edges))
 
 

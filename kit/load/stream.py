@@ -45,6 +45,7 @@ class Exchange:
     error: str | None = None
     due_ns: Nanoseconds = 0
     written_ns: Nanoseconds = 0
+    reads: int = 0
     unstamped: int = 0
 
 

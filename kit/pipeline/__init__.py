@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from kit import __version__
 from kit.analysis import spec_of
 from kit.compare import Factor, RunComparison, compare
+from kit.doctor import require_host
 from kit.importers.capture import import_capture
 from kit.load import doubtful_content
 from kit.models import located
@@ -19,14 +20,14 @@ from kit.pipeline.agenda import Appointment, agenda, require_same_run
 from kit.pipeline.experiment import Experiment, measure
 from kit.pipeline.faults import faults_by_arm
 from kit.pipeline.preview import Preview, preview
-from kit.pipeline.run_files import newest_run, run_files
+from kit.pipeline.run_files import newest_run, results_folder, run_files
 from kit.pipeline.truth import simulated_truth
 from kit.pipeline.watcher import Watcher
 from kit.plan import Plan, Selection
 from kit.provenance import host_facts, spec_commit
 from kit.records import FAULT, Origin, Resumption, RunFacts, RunHeader
 from kit.report import ReportPaths, write_report
-from kit.runtime import runtime_for
+from kit.runtime import Runtime, runtime_for
 from kit.sglang import without_places
 from kit.spec import RULES_VERSION, expanded_json
 from kit.store import (
@@ -50,6 +51,7 @@ __all__ = [
     "newest_run",
     "preview",
     "published",
+    "results_folder",
     "run_files",
     "run_spec",
 ]
@@ -74,12 +76,15 @@ class Sitting:
 def run_spec(source: Path, *, sitting: Sitting, watcher: Watcher) -> Path:
     """Measure the spec in `source`, or the part of it that a sitting asks for; the path of the run file.
 
-    Raises SpecError when a run cannot be resumed because spec, host or models are not what they were.
+    Raises SpecError when a run cannot be resumed because spec, host or models are not what they were, PrerequisiteError
+    when the host lacks what the spec needs.
     """
     planned = preview(source, sitting.selection)
-    runtime = runtime_for(planned.spec, faults=faults_by_arm(sitting.faults, planned.spec))
-    header = _header(planned, source, runtime.origin, sitting.faults)
-    path = sitting.out or Path("results") / f"{header.run_id}.duckdb"
+    faults = faults_by_arm(sitting.faults, planned.spec)
+    require_host(planned.spec)
+    runtime = runtime_for(planned.spec, faults=faults)
+    header = _header(planned, source, runtime, sitting.faults)
+    path = sitting.out or results_folder() / f"{header.run_id}.duckdb"
     left = _opened(path, header, planned.plan, resume=sitting.resume)
     experiment = Experiment(located(planned.spec), planned.prompts, left[: sitting.launches], runtime, path)
     measure(experiment, watcher=watcher)
@@ -130,8 +135,8 @@ def import_run(source: Path, *, out: Path) -> Path:
     return out
 
 
-def _header(planned: Preview, source: Path, origin: Origin, faults: Sequence[str]) -> RunHeader:
-    now = datetime.now(UTC)
+def _header(planned: Preview, source: Path, runtime: Runtime, faults: Sequence[str]) -> RunHeader:
+    now, origin = datetime.now(UTC), runtime.origin
     commit = spec_commit(source)
     truth = {"simulated_truth": simulated_truth(planned.spec, planned.prompts)} if origin is Origin.SIMULATED else {}
     return RunHeader(
@@ -144,7 +149,7 @@ def _header(planned: Preview, source: Path, origin: Origin, faults: Sequence[str
         rules_version=RULES_VERSION,
         kit_version=__version__,
         created_utc=now.isoformat(timespec="seconds"),
-        host=host_facts() | truth,
+        host=host_facts() | truth | runtime.facts(),
         spec_commit=commit.commit if commit else None,
         spec_committed_utc=commit.committed_utc if commit else None,
         declarations=(

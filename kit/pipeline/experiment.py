@@ -94,7 +94,6 @@ def _run_launch(experiment: Experiment, ordinal: int, planned: PlannedLaunch, wa
         endpoint = server.start()
         launch = _described(launch, endpoint)
         _require_own_server(experiment, launch, arm)
-        require_trace(launch.server_info or {})
         add_launch(experiment.out, launch)
         session = _session(experiment, launch, planned, endpoint, watcher)
         for position, cell in enumerate(planned.cells):
@@ -164,13 +163,20 @@ def _session(
 
 
 def _require_own_server(experiment: Experiment, launch: Launch, arm: Arm) -> None:
-    """Raises ServerError when the server that answers is not the one that was launched for `arm`."""
-    info = launch.server_info or {}
-    problem = identity_problem(info, experiment.spec, arm) or leftover_problem(
-        info,
-        command=launch.command,
-        started_utc=launch.started_utc,
-        startup_s=launch.startup_s if experiment.runtime.origin is Origin.MEASURED else None,
-    )
+    """Raises ServerError when the server that answers is not the one that was launched for `arm`, or is not traced.
+
+    A server that somebody else started is older than its launch by nature, and owes no trace.
+    """
+    info, origin = launch.server_info or {}, experiment.runtime.origin
+    problem = identity_problem(info, experiment.spec, arm)
+    if problem is None and origin is not Origin.ATTACHED:
+        problem = leftover_problem(
+            info,
+            command=launch.command,
+            started_utc=launch.started_utc,
+            startup_s=launch.startup_s if origin is Origin.MEASURED else None,
+        )
     if problem:
         raise ServerError(problem)
+    if origin is not Origin.ATTACHED:
+        require_trace(info)

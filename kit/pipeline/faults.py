@@ -14,8 +14,11 @@ __all__ = ["faults_by_arm"]
 def faults_by_arm(given: Sequence[str], spec: Spec) -> Mapping[str, Sequence[str]]:
     """Faults of each arm, from `NAME[=VALUE]` (every arm) and `ARM:NAME[=VALUE]`.
 
-    Raises SpecError for an arm that the spec does not have and for a fault that there is not.
+    Raises SpecError for a spec of another runtime, an arm that the spec does not have, and a fault that there is not.
     """
+    if given and spec.engine.runtime != "standin":
+        kind = spec.engine.runtime
+        raise SpecError(f"--fault: engine.runtime is {kind}, and only a stand-in gets something wrong when asked to")
     names = [arm.name for arm in spec.arms]
     found: dict[str, list[str]] = {}
     for text in given:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +13,7 @@ from kit.analysis import second_looks
 from kit.checks import disturbed
 from kit.errors import ServerError, TraceError
 from kit.importers.trace_tail import TraceTail
-from kit.load import ClientHealth, Exchange, Job, Prompt, drive, to_record
+from kit.load import ClientHealth, Exchange, Job, Prompt, coalesced, drive, run, to_record
 from kit.pipeline.watcher import Watcher
 from kit.plan import OUTPUTS, TOGGLED, PlannedCell
 from kit.provenance import GpuWatch
@@ -112,13 +111,14 @@ def _repeat(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: t
         exchanges, health = _driven(session, cell, _jobs(session, cell, attempt, phase, prompts))
     ended_ns = time.monotonic_ns()
     played, broken = _settled(session, before, traced=phase is not Phase.UNTRACED)
-    client = asdict(health) | {"standin": played, "log_lines": [logged, _log_lines(session)]}
+    records = _records(exchanges, prompts, number, speculative=not isinstance(session.arm, BaselineArm))
+    together = sum(coalesced(record.chunk_ns.tolist()) for record in records)
+    client = asdict(health) | {"coalesced": together, "standin": played, "log_lines": [logged, _log_lines(session)]}
     repetition = Repetition(number, cell.cell, phase, started_utc, started_ns, ended_ns, client)
     # A pass that cannot be made again stands, disturbed or not.
     again = phase is Phase.TIMED and attempt < _ATTEMPTS and broken is None
     if again and disturbed(repetition, noise_threshold=session.spec.decision.noise_threshold):
         repetition = replace(repetition, phase=Phase.DISTURBED)
-    records = _records(exchanges, prompts, number, speculative=not isinstance(session.arm, BaselineArm))
     add_repetition(session.out, cell, repetition, records, session.trace.read_new())
     add_gpu_samples(session.out, watch.samples)
     if broken is not None:
@@ -127,7 +127,7 @@ def _repeat(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: t
 
 
 def _driven(session: Session, cell: Cell, jobs: list[Job]) -> tuple[list[Exchange], ClientHealth]:
-    return asyncio.run(
+    return run(
         drive(
             session.endpoint.base_url,
             jobs,
@@ -151,7 +151,8 @@ def _settled(
         flush_cache(session.endpoint.base_url)
         info = server_info(session.endpoint.base_url)
         played = {name: count - before[name] for name, count in _standin(info).items()} or None
-        require_trace(info, enabled=traced, warm=True)
+        if session.spec.engine.runtime != "attach":
+            require_trace(info, enabled=traced, warm=True)
     except ServerError as error:
         return played, error
     return played, None

@@ -65,6 +65,9 @@ class Runtime(Protocol):
     def server(self, order: Order) -> Server:
         """A server that has not been started yet."""
 
+    def facts(self) -> dict[str, Any]:
+        """What it knows about what it runs, as JSON values, for the header of the run."""
+
 
 def is_ready(base_url: str) -> bool:
     """Whether the server is warm and takes requests."""

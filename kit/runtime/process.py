@@ -12,16 +12,18 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from kit.contract import load
 from kit.diagnosis import diagnose
 from kit.errors import ServerError
 from kit.records import Origin
 from kit.runtime.endpoint import Endpoint, Order, Server, is_ready
+from kit.runtime.inside import baked_facts
 from kit.runtime.owner import listens
 from kit.units import Seconds
 
-__all__ = ["LocalRuntime", "ProcessServer", "StandinRuntime"]
+__all__ = ["TRACE_VARIABLE", "LocalRuntime", "ProcessServer", "StandinRuntime"]
 
 _POLL_S = 0.05
 _GRACE_S = 10.0
@@ -110,6 +112,9 @@ class StandinRuntime:
         faults = (word for fault in self._faults.get(order.arm, ()) for word in ("--fault", fault))
         return ProcessServer((sys.executable, "-m", "kit.standin", *world, *faults), order)
 
+    def facts(self) -> dict[str, Any]:
+        return baked_facts()
+
 
 class LocalRuntime:
     """SGLang itself, run by the interpreter of the environment that holds it."""
@@ -121,6 +126,9 @@ class LocalRuntime:
 
     def server(self, order: Order) -> Server:
         return ProcessServer((str(self._python), "-m", "sglang.launch_server"), order)
+
+    def facts(self) -> dict[str, Any]:
+        return baked_facts()
 
 
 def _free_port() -> int:

@@ -17,13 +17,15 @@ TRACE_BLOCK = "speckit_trace"
 class TracePlugin:
     """The plugin that traced a server. `reviewed_as` is the SGLang version that its hooked sources are known from.
 
-    With `override` nobody reviewed those sources: what the records mean is a guess.
+    With `override` nobody reviewed those sources: what the records mean is a guess. `packages` are (name, version) of
+    what is installed beside the server, sorted by name.
     """
 
     version: str
     sha: str | None
     reviewed_as: str | None
     override: bool
+    packages: tuple[tuple[str, str], ...] = ()
 
 
 def trace_plugin(server_info: Mapping[str, Any]) -> TracePlugin | None:
@@ -36,7 +38,13 @@ def trace_plugin(server_info: Mapping[str, Any]) -> TracePlugin | None:
         sha=block.get("sha"),
         reviewed_as=block.get("reviewed_as"),
         override=bool(block.get("override")),
+        packages=_packages(block.get("packages")),
     )
+
+
+def _packages(told: object) -> tuple[tuple[str, str], ...]:
+    """Whatever is no mapping of texts was not told."""
+    return tuple(sorted((str(name), str(version)) for name, version in told.items())) if isinstance(told, dict) else ()
 
 
 def trace_problem(server_info: Mapping[str, Any], *, enabled: bool | None = None, warm: bool = False) -> str | None:

@@ -5,7 +5,7 @@ In this code `spec` always means the YAML file; speculative decoding is spelled 
 
 from kit.spec.arms import AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Server, ServerOverrides
 from kit.spec.load import load_spec, parse_spec
-from kit.spec.model import KIT_MODEL, Spec, Workload
+from kit.spec.model import KIT_MODEL, Container, Spec, Workload
 from kit.spec.registration import RULES_VERSION, canonical_json, expanded_json, prereg_hash, registered, registered_part
 from kit.spec.schema import SCHEMA_FILE, schema_text
 
@@ -16,6 +16,7 @@ __all__ = [
     "AdaptiveArm",
     "Arm",
     "BaselineArm",
+    "Container",
     "Eagle3Arm",
     "Server",
     "ServerOverrides",

@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from kit.spec.arms import Arm, BaselineArm, Server
 from kit.spec.strict import Name, StrictModel
 
-__all__ = ["KIT_MODEL", "SCHEMA_VERSION", "Engine", "Models", "Spec", "Workload"]
+__all__ = ["KIT_MODEL", "SCHEMA_VERSION", "Container", "Engine", "Models", "Spec", "Workload"]
 
 SCHEMA_VERSION = 1
 
@@ -60,6 +60,23 @@ class Models(StrictModel):
     """The draft model; needed by every arm that speculates."""
 
 
+class Container(StrictModel):
+    """How the docker runtime starts a container."""
+
+    image: str | None = None
+    """Image to start instead of this host's speckit:VARIANT, by digest; pulled when it is not here."""
+    shm_gib: float | None = Field(default=32.0, gt=0)
+    """Size of /dev/shm, which NCCL and SGLang use between processes; without effect under ipc: host."""
+    ipc: Literal["private", "host"] = "private"
+    """Whether the container shares the host's shared memory."""
+    memlock: int | None = -1
+    """Limit of locked memory in bytes, -1 for none; null leaves it to the engine."""
+    stack: int | None = 67_108_864
+    """Limit of the stack in bytes; null leaves it to the engine."""
+    memory_gib: float | None = Field(default=None, gt=0)
+    """Memory beyond which the kernel kills the container; null sets no limit."""
+
+
 class Engine(StrictModel):
     """How servers are started. Not part of the registered hash, except the SGLang version."""
 
@@ -70,15 +87,24 @@ class Engine(StrictModel):
     image: Literal["triton", "flashinfer", "cpu"] | None = None
     """Image variant of the docker runtime; under local, cpu is the environment that `make cpu-engine` makes."""
     world: str | None = None
-    """Preset of the stand-in, for the standin runtime."""
+    """Preset of the stand-in, for the standin runtime; under docker, the image's stand-in runs instead of SGLang."""
     startup_timeout_s: float = Field(default=1800.0, gt=0)
-    """Give up on a server that is not ready after this time."""
+    """Give up on a server that is not ready after this time; on a container, after this time without a line of log."""
+    container: Container = Container()
+    """Resources of the docker runtime."""
+    urls: dict[Name, str] | None = None
+    """Where the running server of each arm answers, for the attach runtime."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a stand-in serves instead of SGLang."""
+        return self.world is not None and self.runtime in ("docker", "standin")
 
     @model_validator(mode="after")
     def _runtime_has_what_it_needs(self) -> Self:
-        needed = {"docker": ("image", self.image), "standin": ("world", self.world)}.get(self.runtime)
-        if needed and needed[1] is None:
-            raise ValueError(f"runtime {self.runtime} needs `{needed[0]}`")
+        needed = {"docker": "image", "standin": "world"}.get(self.runtime)
+        if needed and getattr(self, needed) is None:
+            raise ValueError(f"runtime {self.runtime} needs `{needed}`")
         return self
 
 

@@ -15,7 +15,7 @@ RULES_VERSION = 1
 """Version of the verdict's rules. History: 1 = first rules."""
 
 _UNREGISTERED = ("title", "question", "notes", "host")
-_UNREGISTERED_ENGINE = ("runtime", "image", "startup_timeout_s")
+_UNREGISTERED_ENGINE = ("runtime", "image", "startup_timeout_s", "container", "urls")
 
 
 def canonical_json(value: Any) -> str:

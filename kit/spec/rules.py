@@ -48,6 +48,7 @@ class Fault(NamedTuple):
 def faults(spec: Spec) -> Iterator[Fault]:
     """Every rule that `spec` breaks, in the order of the file."""
     yield from _models(spec)
+    yield from _urls(spec)
     yield from _server(spec)
     yield from _arms(spec)
     yield from _references(spec)
@@ -142,6 +143,18 @@ def _switched_off(flags: Mapping[str, object], path: tuple[str | int, ...]) -> I
     for name in _NO_ADAPTIVE:
         if flags.get(name):
             yield Fault((*path, name), "switches the adaptive controller off in silence: leave it out, or the arm")
+
+
+def _urls(spec: Spec) -> Iterator[Fault]:
+    if spec.engine.runtime != "attach":
+        return
+    arms, urls = [arm.name for arm in spec.arms], spec.engine.urls or {}
+    for name in sorted(set(arms) ^ set(urls)):
+        problem = "has no URL" if name in arms else f"is no arm; there are {arms}"
+        yield Fault(("engine", "urls"), f"`{name}` {problem}: attach needs one for every arm")
+    for name, url in urls.items():
+        if not re.fullmatch(r"http://[^/\s@]+", url):
+            yield Fault(("engine", "urls", name), f"{url!r} is no address of the form http://HOST:PORT")
 
 
 def _references(spec: Spec) -> Iterator[Fault]:

@@ -73,10 +73,21 @@ def _engine(facts: RunFacts, spec: Spec) -> Iterator[Named]:
     for name, value in (("image", spec.engine.image), ("world", spec.engine.world)):
         if value is not None:
             yield Named(name, value)
+    yield from _packages(facts.launches)
     yield Named("attention backend", spec.server.attention_backend)
     yield Named("page size", str(spec.server.page_size))
     yield Named("max running requests", str(spec.server.max_running_requests))
     yield Named("tensor-parallel size", str(spec.server.tensor_parallel_size))
+
+
+def _packages(launches: Sequence[Launch]) -> Iterator[Named]:
+    """What was installed beside the servers; two versions of one package are a finding."""
+    plugins = [trace_plugin(launch.server_info) for launch in launches if launch.server_info is not None]
+    told = {pair for plugin in plugins if plugin is not None for pair in plugin.packages if pair[0] != "sglang"}
+    for name in sorted({name for name, _ in told}):
+        yield Named(
+            f"{name}, beside the server", ", ".join(sorted(version for known, version in told if known == name))
+        )
 
 
 def _traced_by(launches: Sequence[Launch]) -> tuple[TracedBy, ...]:

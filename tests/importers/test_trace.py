@@ -80,6 +80,36 @@ def test_every_row_that_was_written_is_read(steps: list[tuple[str, list[Row]]]) 
     assert recording.steps.new_tokens.tolist() == prefills
 
 
+@given(BATCHES, st.lists(st.integers(0, 9), min_size=2, max_size=40), st.sets(st.integers(0, 39)))
+def test_rounds_of_the_same_requests_are_read_like_the_first(
+    batch: list[Row], growth: list[int], looks: set[int]
+) -> None:
+    reqs = [Req(row.rid, row.tokens) for row in batch]
+    expected: list[tuple[str, int, int]] = []
+    pieces = []
+    with folder() as directory:
+        writer, reader = recorder(directory, segment_bytes=3000), TraceReader(directory)
+        for number, accepted in enumerate(growth, start=1):
+            expected += [(req.rid, len(req.output_ids), accepted) for req in reqs]
+            decode(writer, number, reqs, [accepted] * len(reqs))
+            for req in reqs:
+                req.output_ids.extend([7] * (accepted + 1))
+            if number in looks:
+                pieces.append(reader.read_new())
+        writer.end(iteration=len(growth))
+        pieces.append(reader.read_new(final=True))
+        whole = read_recording(directory)
+    for read in ([whole], [piece for piece in pieces if piece is not None]):
+        found = [
+            (piece.rids[rid], int(tokens), int(accepted))
+            for piece in read
+            for rid, tokens, accepted in zip(piece.rows.rid, piece.rows.tokens_before, piece.rows.accepted, strict=True)
+        ]
+        assert found == expected
+    assert (whole.lost, whole.faults) == (0, ())
+    assert not whole.rows.flags.any()
+
+
 @given(STEPS)
 def test_decode_iterations_are_numbered_without_a_gap_across_prefills(steps: list[tuple[str, list[Row]]]) -> None:
     with folder() as directory:
@@ -265,13 +295,17 @@ def test_a_folder_without_a_trace_is_refused_with_what_to_check(tmp_path: Path) 
     assert TraceReader(tmp_path).read_new() is None
 
 
-def test_a_newer_format_is_refused_by_name(intact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kit.importers.segments.FORMAT_VERSION", 0)
-    with pytest.raises(ImportFileError, match="trace of format 1 needs a newer kit; this one reads up to 0"):
+@pytest.mark.parametrize(
+    ("reads", "kit"), [(layout.FORMAT_VERSION - 1, "a newer"), (layout.FORMAT_VERSION + 1, "an older")]
+)
+def test_another_format_is_refused_by_name(intact: Path, monkeypatch: pytest.MonkeyPatch, reads: int, kit: str) -> None:
+    monkeypatch.setattr("kit.importers.segments.FORMAT_VERSION", reads)
+    statement = f"a trace of format {layout.FORMAT_VERSION} needs {kit} kit; this one reads format {reads}"
+    with pytest.raises(ImportFileError, match=statement):
         read_recording(intact)
 
 
-@pytest.mark.parametrize("kind", [99, int(Kind.EVENT) + 1])
+@pytest.mark.parametrize("kind", [99, max(Kind) + 1])
 def test_kinds_that_this_kit_does_not_know_are_skipped(tmp_path: Path, kind: int) -> None:
     writer = recorder(tmp_path)
     writer.stream.put(layout.text_record(kind, "whatever"))
@@ -290,6 +324,10 @@ def test_kinds_that_this_kit_does_not_know_are_skipped(tmp_path: Path, kind: int
         ((Kind.ITERATION, bytes(32)), "length that its kind cannot have"),
         ((Kind.ITERATION, bytes(36)), "rows of requests it does not name"),
         ((Kind.PREFILL, b"1234"), "length that its kind cannot have"),
+        ((Kind.PREFILL, bytes(40)), "length that its kind cannot have"),
+        ((Kind.SHORT, bytes(24)), "length that its kind cannot have"),
+        ((Kind.SHORT, bytes(32)), "length that its kind cannot have"),
+        ((Kind.SHORT, bytes(36)), "an iteration of a batch it does not name"),
     ],
 )
 def test_a_whole_record_that_breaks_its_promise_is_refused(

@@ -16,14 +16,17 @@ from tests.spec.example import GOOD, changed
 WRITTEN: dict[str, Any] = json.loads(expanded_json(parse_spec(GOOD, name="x.yaml")))
 
 # Names, places and the way servers are started: the same experiment may be run elsewhere under another title.
-IGNORED = ("title", "question", "notes", "host", "engine.runtime", "engine.image", "engine.startup_timeout_s")
+IGNORED = (
+    *("title", "question", "notes", "host"),
+    *(f"engine.{name}" for name in ("runtime", "image", "startup_timeout_s", "container", "urls")),
+)
 BY_CONTENT = ("workload.files",)
 
 # Fields that can have one value only, and the branching of a chain, which changes together with its draft tokens.
 FIXED = ("schema_version", "decision.metric", "arms.1.topk")
 
 ALTERNATIVES: tuple[Any, ...] = (
-    *("flashinfer", "float16", "local", "eagle3", "baseline", "k3", "tree", "other", "<user>{prompt}"),
+    *("flashinfer", "float16", "host", "local", "eagle3", "baseline", "k3", "tree", "other", "<user>{prompt}"),
     *(["k3"], [1], [5, 8], {"other": "other"}, {"1": [7]}, None, False, True, 0.5, 0.9, 1, 2, 3, 4, 5, 512),
 )
 

@@ -113,6 +113,49 @@ def test_two_rows_of_one_name_do_not_shift_the_names_after_them(tmp_path: Path) 
     assert [recording.rids[rid] for rid in recording.rows.rid] == ["twice", "twice", "once", "new"]
 
 
+def test_a_row_that_becomes_special_is_marked_and_the_next_rounds_are_not(tmp_path: Path) -> None:
+    writer, reqs = recorder(tmp_path), [Req("a"), Req("b"), Req("c")]
+    for number in range(1, 7):
+        reqs[1].finished_reason = "stop" if number == 3 else None
+        reqs[2].is_retracted = number == 5
+        decode(writer, number, reqs, [1, 2, 3])
+    alone = Req("d", finished_reason="stop")
+    decode(writer, 7, [alone], [0])
+    writer.end(iteration=7)
+    rows = read_recording(tmp_path).rows
+    assert rows.flags.tolist() == [*[0] * 6, 0, 1, 0, *[0] * 3, 0, 0, 2, *[0] * 3, 1]
+    assert rows.accepted.tolist() == [1, 2, 3] * 6 + [0]
+
+
+@pytest.mark.parametrize(("event", "counts"), [(False, [40, 1000]), (True, [8, 800])])
+def test_after_another_record_the_batch_is_named_again(tmp_path: Path, event: bool, counts: list[int]) -> None:
+    """Rounds of the same requests refer to the one before, but never across segments."""
+    batch_size, rounds = counts
+    writer = recorder(tmp_path, segment_bytes=6000)
+    reqs = [Req(f"r{row}") for row in range(batch_size)]
+    for number in range(1, rounds + 1):
+        decode(writer, number, reqs, [number % 5] * batch_size)
+        if event:
+            writer.event("flush", iteration=number)
+    writer.end(iteration=rounds)
+    trace = read_trace(tmp_path, launch=0)
+    assert len(list(tmp_path.iterdir())) > 5
+    assert trace.lost == 0
+    assert np.array_equal(trace.rounds.accepted, np.repeat(np.arange(1, rounds + 1) % 5, batch_size))
+    assert np.array_equal(trace.rounds.rid, np.tile(np.arange(batch_size), rounds))
+
+
+def test_an_empty_batch_that_begins_a_segment_names_nobody(tmp_path: Path) -> None:
+    writer = recorder(tmp_path, segment_bytes=3000)
+    for number in range(1, 200):
+        decode(writer, number, [])
+    decode(writer, 200, [Req("a")])
+    writer.end(iteration=200)
+    recording = read_recording(tmp_path)
+    assert len(list(tmp_path.iterdir())) > 2
+    assert (recording.rids, recording.rows.rid.tolist()) == (("a",), [0])
+
+
 def test_a_list_that_sglang_extends_in_place_is_noticed(tmp_path: Path) -> None:
     writer = recorder(tmp_path)
     reqs = [Req("a")]

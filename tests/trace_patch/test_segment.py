@@ -95,13 +95,13 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
 
 def test_a_short_write_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Segment(tmp_path / "s", 1 << 20, mapped=False)
-    monkeypatch.setattr(os, "write", lambda descriptor, data: len(data) - 1)
+    monkeypatch.setattr(os, "pwrite", lambda descriptor, data, at: len(data) - 1)
     with pytest.raises(OSError, match="disk is full"):
-        made.write(b"12345678")
+        made.bytes[0:8] = b"12345678"
 
 
 def test_a_closed_segment_is_as_long_as_what_was_written(tmp_path: Path) -> None:
     made = Segment(tmp_path / "s", 1 << 20, mapped=True)
-    made.write(b"12345678")
+    made.bytes[0:8] = b"12345678"
     made.close(8)
     assert (tmp_path / "s").read_bytes() == b"12345678"

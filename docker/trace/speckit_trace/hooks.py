@@ -43,6 +43,7 @@ class Tracer:
         return {
             f"{SCHEDULER}.run_batch": self.run_batch,
             f"{PROCESSOR}.process_batch_result_decode": self.decode,
+            f"{PROCESSOR}.process_batch_result_prefill": self.other,
         }
 
     def hooks(self) -> dict[str, tuple[str, Hook]]:
@@ -50,8 +51,7 @@ class Tracer:
         return {
             f"{SCHEDULER}.get_init_info": ("after", self.start),
             f"{SCHEDULER}.run_event_loop": ("around", self.serve),
-            f"{PROCESSOR}.process_batch_result_prefill": ("around", self.other),
-            f"{PROCESSOR}.process_batch_result_idle": ("around", self.other),
+            f"{PROCESSOR}.process_batch_result_idle": ("around", self.idle),
             f"{ADAPTIVE}._activate": ("around", self.activate),
             f"{SCHEDULER}.on_idle": ("after", self.on_idle),
             f"{SCHEDULER}.flush_cache": ("after", self.flush_cache),
@@ -118,12 +118,20 @@ class Tracer:
 
         return process_batch_result_decode
 
-    def other(self, original: Hook, processor: Any, batch: Any, result: Any) -> Any:
-        """AROUND process_batch_result_prefill and process_batch_result_idle, which wait first as well."""
-        sink = self.sink
-        if sink is not None:
-            sink.processed(batch, result)
-        return original(processor, batch, result)
+    def other(self, original: Hook) -> Hook:
+        """process_batch_result_prefill, which waits first as well, with the iteration recorded."""
+
+        def process_batch_result_prefill(processor: Any, batch: Any, result: Any) -> Any:
+            sink = self.sink
+            if sink is not None:
+                sink.processed(batch, result)
+            return original(processor, batch, result)
+
+        return process_batch_result_prefill
+
+    def idle(self, original: Hook, processor: Any, batch: Any, result: Any) -> Any:
+        """AROUND process_batch_result_idle: the same for the batches of a replica that has nothing to do."""
+        return self.other(original)(processor, batch, result)
 
     def activate(self, original: Hook, controller: Any, *args: Any, **kwargs: Any) -> Any:
         """AROUND AdaptiveController._activate: called only when the depth may change."""

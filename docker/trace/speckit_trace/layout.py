@@ -11,7 +11,7 @@ import zlib
 from dataclasses import astuple, dataclass
 
 MAGIC = b"SPKTRACE"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 SUFFIX = ".spktrace"
 
 # magic, format version, header bytes, segment number, stream, pid, checksum, monotonic ns, wall ns, dropped.
@@ -21,21 +21,22 @@ DROPPED = struct.Struct("<Q")
 DROPPED_OFFSET = SEGMENT_HEADER.size - DROPPED.size
 _CHECKSUM_OFFSET = 36
 
-HEADER, RIDS, ITERATION, PREFILL, SWITCH, EVENT = range(1, 7)
+HEADER, RIDS, ITERATION = range(1, 4)
+SWITCH, EVENT, SHORT, PREFILL = range(5, 9)  # 4 was another prefill, of format 1
 
 WORD = struct.Struct("@I").pack
 WORD_BYTES = 4
 
 # first word, iteration, launch ns, ready ns, draft tokens, depth, mode and graph bit, running, waiting. In the
 # machine's own order, because packing is then twice as fast; a machine of another order is refused at install.
-ITERATION_HEAD = struct.Struct("@IIQQHBBHH")
-# first word, iteration, new tokens, cached tokens
-_PREFILL = struct.Struct("<IIII")
+_HEAD_FORMAT = "@IIQQHBBHH"
+HEAD = struct.Struct(_HEAD_FORMAT)
+# The same of a prefill, with its new and its cached tokens.
+PREFILL_HEAD = struct.Struct(f"{_HEAD_FORMAT}II")
+# A short record of one request, with its output tokens and accepted drafts.
+ONE = struct.Struct(f"{_HEAD_FORMAT}IB3x")
 # first word, iteration, monotonic ns, from, to, 1 if a result triggered it, unused, slot, moving average
 _SWITCH = struct.Struct("<IIQBBBxId")
-
-ROW_BYTES = 8  # output tokens u32, request u16, accepted drafts u8, flags u8: four columns, in this order
-ITERATION_BYTES = ITERATION_HEAD.size + WORD_BYTES  # the checksum
 
 NO_DRAFTS = 0xFFFF
 NO_DEPTH = 0xFF
@@ -89,17 +90,13 @@ def rids_record(rids: list[str]) -> bytes:
     if text.count("\0") != len(rids) - 1:
         text = "\0".join([rid.replace("\0", "\\0") for rid in rids])
     names = text.encode("utf-8", "backslashreplace")
-    names += _NOT_TEXT[len(names) & 3]
-    return sealed(WORD(first_word(RIDS, 8 + len(names))) + names)
+    size = len(names) + 11 & -4
+    body = WORD(first_word(RIDS, size)) + names + _NOT_TEXT[len(names) & 3]
+    return body + WORD(zlib.crc32(body, RESIDUE))
 
 
 # Up to the next word, bytes that no UTF-8 text contains.
 _NOT_TEXT = (b"", b"\xff\xff\xff", b"\xff\xff", b"\xff")
-
-
-def prefill_record(number: int, new_tokens: int, cached_tokens: int) -> bytes:
-    """Token counts of a prefill, right behind its iteration."""
-    return sealed(_PREFILL.pack(_PREFILL_FIRST, number, new_tokens, cached_tokens))
 
 
 @dataclass(frozen=True)
@@ -119,5 +116,4 @@ class Switch:
         return sealed(_SWITCH.pack(_SWITCH_FIRST, *astuple(self)))
 
 
-_PREFILL_FIRST = first_word(PREFILL, _PREFILL.size + 4)
 _SWITCH_FIRST = first_word(SWITCH, _SWITCH.size + 4)

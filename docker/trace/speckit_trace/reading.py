@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from speckit_trace import layout
@@ -24,7 +25,20 @@ def state_of(req: Any) -> int:
     return finished | layout.RETRACTED if req.is_retracted else finished
 
 
-def part_of(req: Any, decoding: Any) -> int:
+def prefilled(reqs: Sequence[Any], decoding: Sequence[Any] | None) -> tuple[list[int], bytes | None]:
+    """Output tokens of the rows of a batch that prefills, and what is special about them, if anything is."""
+    plain = [
+        len(r.output_ids)
+        for r in reqs
+        if r.finished_reason is None and not r.is_retracted and r.inflight_middle_chunks <= 0
+    ]
+    if not decoding and len(plain) == len(reqs):
+        return plain, None
+    flags = bytes([state_of(r) | part_of(r, decoding or ()) for r in reqs])
+    return [len(r.output_ids) for r in reqs], flags
+
+
+def part_of(req: Any, decoding: Sequence[Any]) -> int:
     """What a row does in a batch that prefills: decodes along, or has a part of its prompt still to come."""
     if req in decoding:
         return layout.DECODING

@@ -7,7 +7,7 @@ iterations are counted as dropped, and the server goes on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic_ns
@@ -15,20 +15,14 @@ from typing import Any
 from zlib import crc32
 
 from speckit_trace import layout
-from speckit_trace.layout import (
-    GRAPH_BIT,
-    NO_DEPTH,
-    NO_DRAFTS,
-    RESIDUE,
-    SATURATED,
-    WORD,
-    WORD_BYTES,
-    Switch,
-)
-from speckit_trace.reading import part_of, reason_of, slot_of, state_of, wait_for
+from speckit_trace.layout import GRAPH_BIT, NO_DEPTH, NO_DRAFTS, RESIDUE, SATURATED, WORD, WORD_BYTES, Switch
+from speckit_trace.reading import prefilled, reason_of, slot_of, state_of, wait_for
 from speckit_trace.shape import Shape
+from speckit_trace.shape import frame as frame_of
 from speckit_trace.stream import SEGMENT_BYTES, Stream, event_record
 
+_pack_head, _pack_one, _pack_prefill = layout.HEAD.pack, layout.ONE.pack, layout.PREFILL_HEAD.pack
+_join = b"".join
 _NEVER_LAUNCHED = (0, NO_DEPTH, 0, 0)
 
 
@@ -38,7 +32,7 @@ class Recorder:
     # What was read of a result that is being processed.
     _ready_ns: int
     _lengths: list[int]
-    _flags: bytes
+    _flags: bytes | None
 
     def __init__(self, directory: Path, facts: Mapping[str, Any], *, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.iterations = 0
@@ -47,8 +41,7 @@ class Recorder:
         self.batch: Any = None  # being launched or processed right now; gives an adaptive switch its batch size
         self.stream = Stream(directory, facts, segment_bytes=segment_bytes)
         self._launched: dict[int, tuple[int, int, int, int]] = {}
-        self._mode: Any = None
-        self._nobody = self._shape = Shape([], self.stream)  # of the last decode
+        self._shape: Shape | None = None  # of the last decode, if nothing else came since
 
     # ---------------------------------------------------------------- once an iteration
 
@@ -79,14 +72,20 @@ class Recorder:
         try:
             self.batch = batch
             shape = self._shape
-            if batch.reqs != shape.reqs:
-                shape = self._shape = Shape(batch.reqs, self.stream)
-            self._lengths = list(map(len, shape.outputs))
+            if shape is None or batch.reqs != shape.reqs:
+                shape = self._shape = Shape(batch.reqs, batch.forward_mode)
             # A test that almost always finds nothing is cheaper than a column that is almost always zero.
-            special = [r for r in shape.reqs if r.finished_reason is not None or r.is_retracted]
-            self._flags = bytes(map(state_of, shape.reqs)) if special else shape.no_flags
+            if (only := shape.only) is not None:  # a comprehension costs three times its one item
+                plain = only.finished_reason is None and not only.is_retracted
+                self._lengths = [len(only.output_ids)]
+            else:
+                self._lengths = [
+                    len(r.output_ids) for r in shape.reqs if r.finished_reason is None and not r.is_retracted
+                ]
+                plain = len(self._lengths) == len(shape.reqs)
+            self._flags = None if plain else self._read_special(shape.reqs)
             # Last, so that all of the above is done while the device is still busy.
-            wait_for(result)
+            wait_for(result) if (copied := result.copy_done) is None else copied.synchronize()
             self._ready_ns = monotonic_ns()
         except Exception as error:  # see launched
             self._stop(error)
@@ -98,17 +97,31 @@ class Recorder:
         try:
             number = batch.forward_iter
             launch_ns, depth, running, waiting = self._launched.pop(number, _NEVER_LAUNCHED)
+            shape, stream, ready_ns, lengths = self._shape, self.stream, self._ready_ns, self._lengths
             drafts = result.speculative_num_draft_tokens
-            if batch.forward_mode is not self._mode:
-                self._remember_mode(batch.forward_mode)
-            mode = self._graph_code if result.can_run_cuda_graph else self._plain_code
-            accepted = result.num_correct_drafts_per_req_cpu
-            drafted = NO_DRAFTS if drafts is None else drafts
-            shape = self._shape
-            head = shape.pack(
-                shape.first, number, launch_ns, self._ready_ns, drafted, depth, mode, running, waiting, *self._lengths
-            )
-            self._commit(shape, head, shape.no_accepted if accepted is None else bytes(accepted), self._flags)
+            if drafts is None:
+                drafts = NO_DRAFTS
+            mode = shape.graph if result.can_run_cuda_graph else shape.plain
+            frame, accepted = shape.frame, result.num_correct_drafts_per_req_cpu
+            if accepted is None:
+                accepted = frame.no_accepted
+            position = stream.position
+            end = position + frame.short_size
+            if end > shape.limit or self._flags is not None:
+                head = number, launch_ns, ready_ns, drafts, depth, mode, running, waiting
+                return self._commit_full(shape, head, accepted)
+            first = frame.short_first
+            if shape.only is not None:
+                (tokens,), (taken,) = lengths, accepted
+                body = _pack_one(
+                    first, number, launch_ns, ready_ns, drafts, depth, mode, running, waiting, tokens, taken
+                )
+            else:
+                head = _pack_head(first, number, launch_ns, ready_ns, drafts, depth, mode, running, waiting)
+                body = _join((head, frame.pack_tokens(*lengths), bytes(accepted), frame.padding))
+            stream.bytes[position:end] = body + WORD(crc32(body, RESIDUE))
+            stream.position = end
+            self.iterations += 1
         except Exception as error:  # see launched
             self._stop(error)
             self._drop()
@@ -118,22 +131,28 @@ class Recorder:
         if self.stopped is not None:
             return self._drop()
         try:
-            self.batch = batch
-            self.stream.name([r.rid for r in batch.reqs], 0)
-            shape = self._shape = Shape(batch.reqs, self.stream)
-            self._lengths = list(map(len, shape.outputs))
-            decoding = batch.decoding_reqs or ()
-            flags = bytes([state_of(r) | part_of(r, decoding) for r in shape.reqs])
+            self.batch, self._shape = batch, None
+            reqs, frame = batch.reqs, frame_of(len(batch.reqs))
+            lengths, flags = prefilled(reqs, batch.decoding_reqs)
+            numbers = self.stream.numbered([r.rid for r in reqs], frame.prefill_size)
             wait_for(result)
             ready_ns = monotonic_ns()
             number = batch.forward_iter
             launch_ns, _, running, waiting = self._launched.pop(number, _NEVER_LAUNCHED)
             mode = int(batch.forward_mode) | (GRAPH_BIT if result.can_run_cuda_graph else 0)
-            when = (number, launch_ns, ready_ns)
-            head = shape.pack(shape.first, *when, NO_DRAFTS, NO_DEPTH, mode, running, waiting, *self._lengths)
-            self._commit(shape, head, shape.no_accepted, flags)
-            if batch.extend_lens is not None:
-                self.stream.put(layout.prefill_record(number, sum(batch.extend_lens), sum(batch.prefix_lens or ())))
+            head = number, launch_ns, ready_ns, NO_DRAFTS, NO_DEPTH, mode, running, waiting
+            new = batch.extend_lens
+            if new is None:
+                packed = _pack_head(frame.full_first, *head)
+            else:
+                packed = _pack_prefill(frame.prefill_first, *head, sum(new), sum(batch.prefix_lens or ()))
+            columns = (
+                frame.pack_tokens(*lengths),
+                frame.pack_requests(*numbers),
+                frame.no_accepted,
+                flags or frame.no_flags,
+            )
+            self._append(_join((packed, *columns)))
         except Exception as error:  # see launched
             self._stop(error)
             self._drop()
@@ -147,7 +166,7 @@ class Recorder:
             # A launch is kept until its result is recorded, so a batch that is still kept is being processed.
             by_result = number in self._launched
             slot, average = slot_of(controller, len(self.batch.reqs))
-            self.stream.put(Switch(number, monotonic_ns(), before, after, by_result, slot, average).record())
+            self._put(Switch(number, monotonic_ns(), before, after, by_result, slot, average).record())
         except Exception as error:  # see launched
             self._stop(error)
 
@@ -156,14 +175,13 @@ class Recorder:
         if self.stopped is not None:
             return
         try:
-            self.stream.put(event_record(name, **details))
+            self._put(event_record(name, **details))
         except Exception as error:  # see launched
             self._stop(error)
 
     def forget(self) -> None:
         """Let go of SGLang's objects; they would pin finished requests while the server idles."""
-        self.batch = None
-        self._shape = self._nobody
+        self.batch = self._shape = None
         self._launched.clear()
 
     def end(self, **details: Any) -> None:
@@ -178,32 +196,33 @@ class Recorder:
 
     # ---------------------------------------------------------------- reading and writing
 
-    def _commit(self, shape: Shape, head: bytes, accepted: bytes, flags: bytes) -> None:
-        """Append an iteration: its packed head and output lengths, then the other columns."""
-        stream = self.stream
-        end = stream.position + shape.size
-        if end > stream.limit or shape.segment is not stream.segment:
-            shape = self._renamed(shape)
-            end = stream.position + shape.size
-        body = head + shape.column + accepted + flags
-        if len(body) + WORD_BYTES != shape.size:
+    def _commit_full(self, shape: Shape, head: Sequence[int], accepted: Sequence[int]) -> None:
+        """Append a decode that says who is in it; short ones of the same requests may follow."""
+        frame, stream = shape.frame, self.stream
+        requests = frame.pack_requests(*stream.numbers_of(shape.reqs, frame.full_size))
+        packed = _pack_head(frame.full_first, *head)
+        tokens, flags = frame.pack_tokens(*self._lengths), self._flags or frame.no_flags
+        body = _join((packed, tokens, requests, bytes(accepted), flags))
+        if len(body) + WORD_BYTES != frame.full_size:
             raise ValueError(f"{len(accepted)} accepted counts for {len(shape.reqs)} requests")
-        stream.write(body + WORD(crc32(body, RESIDUE)))
-        stream.position = end
+        self._append(body)
+        shape.limit = stream.limit
+
+    def _append(self, body: bytes) -> None:
+        """Append an iteration in a segment that is known to have room for it."""
+        self.stream.put_last(body + WORD(crc32(body, RESIDUE)))
         self.iterations += 1
 
-    def _renamed(self, shape: Shape) -> Shape:
-        """The same requests, in a segment that has room for their rows."""
-        self.stream.name([r.rid for r in shape.reqs], shape.size)
-        renamed = Shape(shape.reqs, self.stream)
-        if self._shape is shape:
-            self._shape = renamed
-        return renamed
+    def _put(self, record: bytes) -> None:
+        """Append any other record. It may begin a segment, which must be told anew who is in the batch."""
+        self.stream.put(record)
+        if self._shape is not None:
+            self._shape.limit = 0
 
-    def _remember_mode(self, mode: Any) -> None:
-        """Arithmetic on an enum member is slow, and the mode of decodes never changes."""
-        self._mode = mode
-        self._plain_code, self._graph_code = int(mode), int(mode) | GRAPH_BIT
+    def _read_special(self, reqs: list[Any]) -> bytes:
+        """Read all rows of a batch in which some are special; what those are."""
+        self._lengths = [len(r.output_ids) for r in reqs]
+        return bytes(map(state_of, reqs))
 
     def _drop(self) -> None:
         self.dropped += 1

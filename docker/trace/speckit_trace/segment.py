@@ -3,14 +3,13 @@
 What has been copied into the map belongs to the kernel, so a process killed a moment later loses nothing.
 The file is allocated in full before it is mapped: a write into a hole of a map on a full disk is a SIGBUS,
 an allocation on a full disk is an OSError. Where maps are not safe (network and user-space file systems)
-the same bytes go through write(2).
+the same bytes go through pwrite(2).
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from speckit_trace.layout import DROPPED, DROPPED_OFFSET
@@ -20,7 +19,7 @@ _UNMAPPABLE = ("nfs", "cifs", "smb", "9p", "fuse", "virtiofs", "ceph", "lustre")
 
 
 class Segment:
-    """A file of fixed size that is filled from the front.
+    """A file of fixed size that is filled from the front, by assigning slices of `bytes`.
 
     Args:
         path: must not exist.
@@ -31,9 +30,9 @@ class Segment:
         OSError: the file exists, or cannot be created or allocated.
     """
 
-    __slots__ = ("_descriptor", "_map", "write")
+    __slots__ = ("_descriptor", "_map", "bytes")
 
-    write: Callable[[bytes], object]
+    bytes: mmap.mmap | Unmapped
 
     def __init__(self, path: Path, size: int, *, mapped: bool) -> None:
         self._map: mmap.mmap | None = None
@@ -46,15 +45,12 @@ class Segment:
             os.close(self._descriptor)
             path.unlink()
             raise
-        # mmap.write copies and advances in one call: nothing cheaper appends.
-        self.write = self._map.write if self._map is not None else self._write
+        # Assigning a slice of a map is one copy: nothing cheaper appends.
+        self.bytes = self._map if self._map is not None else Unmapped(self._descriptor)
 
     def set_dropped(self, count: int) -> None:
         """Rewrite the live word; eight bytes, so that a reader sees the old number or the new one."""
-        if self._map is not None:
-            self._map[DROPPED_OFFSET : DROPPED_OFFSET + DROPPED.size] = DROPPED.pack(count)
-        else:
-            os.pwrite(self._descriptor, DROPPED.pack(count), DROPPED_OFFSET)
+        self.bytes[DROPPED_OFFSET : DROPPED_OFFSET + DROPPED.size] = DROPPED.pack(count)
 
     def close(self, used: int) -> None:
         """Unmap and cut the file to what was used."""
@@ -63,8 +59,17 @@ class Segment:
         os.ftruncate(self._descriptor, used)
         os.close(self._descriptor)
 
-    def _write(self, data: bytes) -> None:
-        if os.write(self._descriptor, data) != len(data):
+
+class Unmapped:
+    """A file whose bytes are assigned by slices, as those of a map are."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __setitem__(self, where: slice, data: bytes) -> None:
+        if os.pwrite(self._descriptor, data, where.start) != len(data):
             raise OSError(f"only a part of {len(data)} bytes was written: the disk is full")
 
 

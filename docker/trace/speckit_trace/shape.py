@@ -1,46 +1,68 @@
-"""What an iteration's record depends on besides the iteration: which requests are in it."""
+"""What an iteration's record depends on besides the iteration: how many requests are in it, and which."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
 from typing import Any
 
 from speckit_trace import layout
-from speckit_trace.layout import ITERATION_BYTES, ITERATION_HEAD, NO_ACCEPTED, ROW_BYTES, first_word
-from speckit_trace.stream import Stream
+from speckit_trace.layout import GRAPH_BIT, HEAD, NO_ACCEPTED, PREFILL_HEAD, WORD_BYTES, first_word
 
-# Bytes of the record, its first word, packers of its head with the first column and of the second, and the
-# other two columns when nothing was drafted and nothing is to be flagged.
-_Frame = tuple[int, int, Callable[..., bytes], Callable[..., bytes], bytes, bytes]
+
+class Frame:
+    """Sizes and first words of the records of so many rows, and how their columns are packed.
+
+    `no_accepted` and `no_flags` are the columns in which there is nothing to say.
+    """
+
+    __slots__ = (
+        "full_first",
+        "full_size",
+        "no_accepted",
+        "no_flags",
+        "pack_requests",
+        "pack_tokens",
+        "padding",
+        "prefill_first",
+        "prefill_size",
+        "short_first",
+        "short_size",
+    )
+
+    def __init__(self, rows: int) -> None:
+        tokens, requests = Struct(f"@{rows}I"), Struct(f"@{rows}H")
+        self.pack_tokens, self.pack_requests = tokens.pack, requests.pack
+        self.no_accepted, self.no_flags, self.padding = (
+            bytes([NO_ACCEPTED]) * rows,
+            bytes(rows),
+            bytes(-rows % WORD_BYTES),
+        )
+        self.short_size = HEAD.size + tokens.size + rows + len(self.padding) + WORD_BYTES
+        self.short_first = first_word(layout.SHORT, self.short_size)
+        columns = tokens.size + requests.size + 2 * rows + WORD_BYTES
+        self.full_size, self.prefill_size = HEAD.size + columns, PREFILL_HEAD.size + columns
+        self.full_first = first_word(layout.ITERATION, self.full_size)
+        self.prefill_first = first_word(layout.PREFILL, self.prefill_size)
+
+
+frame = lru_cache(maxsize=1024)(Frame)
 
 
 class Shape:
-    """Requests that form a batch, named in a stream's segment. Valid as long as `segment` is the stream's.
+    """Requests that form a batch of some forward mode.
 
-    `reqs` is a copy, because SGLang extends the list of a running batch in place. `outputs` are the requests'
-    own lists of output tokens: SGLang gives a request a new one only between a retraction and the prefill
-    that follows it, and a shape is not used across a prefill.
+    `reqs` is a copy, because SGLang extends the list of a running batch in place; `only` is the request of a
+    batch of one. `plain` and `graph` are the mode as it is recorded, without and with a CUDA graph. Short records
+    of these requests may end up to `limit` in the stream's segment: 0 until that segment has a full one.
     """
 
-    __slots__ = ("column", "first", "no_accepted", "no_flags", "outputs", "pack", "reqs", "segment", "size")
+    __slots__ = ("frame", "graph", "limit", "only", "plain", "reqs")
 
-    def __init__(self, reqs: list[Any], stream: Stream) -> None:
+    def __init__(self, reqs: list[Any], mode: int) -> None:
         self.reqs = reqs[:]
-        self.outputs = [r.output_ids for r in reqs]
-        self.size, self.first, self.pack, pack_numbers, self.no_accepted, self.no_flags = _frame(len(reqs))
-        numbers = stream.numbers
-        try:
-            self.column = pack_numbers(*[numbers[r.rid] for r in reqs])
-        except KeyError:
-            stream.name([r.rid for r in reqs], self.size)
-            self.column = pack_numbers(*[numbers[r.rid] for r in reqs])
-        self.segment = stream.segment
-
-
-@lru_cache(maxsize=1024)
-def _frame(rows: int) -> _Frame:
-    size = ITERATION_BYTES + ROW_BYTES * rows
-    packers = Struct(f"{ITERATION_HEAD.format}{rows}I").pack, Struct(f"@{rows}H").pack
-    return size, first_word(layout.ITERATION, size), *packers, bytes([NO_ACCEPTED]) * rows, bytes(rows)
+        self.only = reqs[0] if len(reqs) == 1 else None
+        self.plain = plain = int(mode)
+        self.graph = plain | GRAPH_BIT
+        self.limit = 0
+        self.frame = frame(len(reqs))

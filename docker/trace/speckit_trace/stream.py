@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns, time_ns
@@ -25,8 +25,8 @@ _RESERVE = 1024
 class Stream:
     """Segments of one process in one folder.
 
-    `write` appends to `segment` without looking for room: whoever calls it keeps `position`, where the next
-    record begins, below `limit`. `numbers` are those of the requests that the segment has named.
+    The next record begins at `position` of `segment`, and may end at `limit`. Whoever writes into its
+    `bytes` directly keeps both. `numbers` are those of the requests that the segment has named.
 
     Args:
         directory: where segments go; must exist.
@@ -36,8 +36,6 @@ class Stream:
     Raises:
         OSError: the first segment cannot be created, for example on a full disk.
     """
-
-    write: Callable[[bytes], object]
 
     def __init__(self, directory: Path, facts: Mapping[str, Any], *, segment_bytes: int) -> None:
         self.id = uuid.uuid4()
@@ -59,24 +57,40 @@ class Stream:
 
     def put_last(self, record: bytes) -> None:
         """Append a record where another one might not fit any more."""
-        self.write(record)
-        self.position += len(record)
+        end = self.position + len(record)
+        self.bytes[self.position : end] = record
+        self.position = end
 
-    def name(self, rids: list[str], room: int) -> None:
-        """Number these requests, in a segment that then still has so much room."""
-        fresh = [rid for rid in rids if rid not in self.numbers]
-        if not fresh and self.position + room <= self.limit:
-            return
+    def numbers_of(self, reqs: list[Any], room: int) -> list[int]:
+        """What `numbered` gives for the names of these, who almost always have their numbers already."""
+        numbers = self.numbers
+        if self.position + room <= self.limit:
+            try:
+                return [numbers[r.rid] for r in reqs]
+            except KeyError:
+                pass
+        return self.numbered([r.rid for r in reqs], room)
+
+    def numbered(self, rids: list[str], room: int) -> list[int]:
+        """Numbers of these requests, in a segment that then still has so much room."""
+        numbers = self.numbers
+        fresh = [rid for rid in rids if rid not in numbers]
+        if fresh or self.position + room > self.limit:
+            self._name(fresh, rids, room)
+        return [numbers[rid] for rid in rids]
+
+    def _name(self, fresh: list[str], rids: list[str], room: int) -> None:
+        """Number `fresh`, or all of `rids` where a new segment has to be begun."""
         names = layout.rids_record(fresh)
         full = self._named + len(fresh) > layout.MAX_REQUESTS
         if full or self.position + len(names) + room > self.limit:
             fresh, names = rids, layout.rids_record(rids)
             self.turn(len(names) + room)
-        if fresh:
+        if fresh:  # a record that names nobody would read as naming ""
             self.put_last(names)
-        for rid in fresh:
-            self.numbers[rid] = self._named
-            self._named += 1
+        for number, rid in enumerate(fresh, self._named):
+            self.numbers[rid] = number
+        self._named += len(fresh)
 
     def turn(self, room: int) -> None:
         """Go on in a new segment that has so much room. When there is none to be had, the old one stays."""
@@ -97,8 +111,8 @@ class Stream:
         size = max(self._segment_bytes, len(start) + room + _RESERVE)
         path = self._directory / f"{self.id.hex}-{number:06d}{layout.SUFFIX}"
         segment = Segment(path, size, mapped=self._mapped)
-        self.write = segment.write
-        self.write(start)
+        self.bytes = segment.bytes
+        self.bytes[0 : len(start)] = start
         self.position, self.limit = len(start), size - _RESERVE
         return segment
 

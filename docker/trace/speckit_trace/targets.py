@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from speckit_trace import __version__
+from speckit_trace.packages import packages
 
 SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
 PROCESSOR = "sglang.srt.managers.scheduler_components.batch_result_processor.SchedulerBatchResultProcessor"
@@ -51,7 +52,13 @@ WITNESSES = (
 
 
 # Wrapped by functions of exactly their signature.
-_WHOLE_SIGNATURE = frozenset({f"{SCHEDULER}.run_batch", f"{PROCESSOR}.process_batch_result_decode"})
+_WHOLE_SIGNATURE = frozenset(
+    {
+        f"{SCHEDULER}.run_batch",
+        f"{PROCESSOR}.process_batch_result_decode",
+        f"{PROCESSOR}.process_batch_result_prefill",
+    }
+)
 
 
 class Refusal(Exception):
@@ -81,6 +88,7 @@ class Proof:
             "witnesses": dict(self.witnesses),
             "reviewed_as": self.reviewed_as,
             "override": self.override,
+            "packages": packages(),
         }
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import Final
 
 import uvloop
 
+from kit.load import run
 from kit.load.metronome import Beat
 from kit.load.trial import Figures, Sender, attempt, own
 from tests.load.bench.peers import bare, httpx_per_worker
@@ -23,4 +23,4 @@ def window(name: str, url: str, beat: Beat, streams: int, rounds: int) -> Figure
     """One window of a candidate, on the last core of this process."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     trial = attempt(CANDIDATES[name], url, beat, streams=streams, rounds=rounds)
-    return uvloop.run(trial) if name == YARDSTICK else asyncio.run(trial)
+    return uvloop.run(trial) if name == YARDSTICK else run(trial)
