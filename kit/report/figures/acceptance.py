@@ -37,7 +37,7 @@ def acceptance_figure(verdict: Verdict) -> Picture | None:
         panels[0].set_ylim(0, 1.06 * max(_heights(rows)))  # shared by every panel
         panels[0].set_ylabel("S_k, share of verify rounds")
         handles, labels = _keys(panels)
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5))
+        figure.legend(handles, labels, loc="outside lower center", ncols=6 if len(levels) > 2 else 4)
         return picture(figure, _alt(rows))
 
 

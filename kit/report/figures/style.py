@@ -15,6 +15,8 @@ from typing import Literal
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
@@ -101,8 +103,11 @@ def looks(arms: Sequence[ArmSummary]) -> dict[str, Look]:
 def picture(figure: Figure, alt: str) -> Picture:
     """The figure as SVG and PNG without a date, so that equal figures are equal files."""
     buffer, pixels, words = io.StringIO(), io.BytesIO(), clean(alt, longest=10_000)
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "speckit", "Title": words})
-    figure.savefig(pixels, format="png", dpi=_DPI, metadata={"Software": "speckit", "Title": words})
+    # Saving through the figure draws it twice each time; a layout made once holds for both.
+    figure.set_dpi(_DPI)
+    FigureCanvasAgg(figure).print_png(pixels, metadata={"Software": "speckit", "Title": words})  # type: ignore[no-untyped-call]
+    figure.set_layout_engine("none")
+    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": "speckit", "Title": words})  # type: ignore[no-untyped-call]
     return Picture(buffer.getvalue(), pixels.getvalue(), words)
 
 
