@@ -165,7 +165,7 @@ def test_interrupting_keeps_what_was_finished_and_leaves_no_server(tmp_path: Pat
             time.sleep(0.2)
         servers = _children(kit.pid)
         kit.send_signal(signal.SIGINT)
-        message = kit.communicate(timeout=30)[1]
+        message = kit.communicate(timeout=120)[1]
     assert kit.returncode == 130
     assert "finished repetitions are in" in message
     assert "Traceback" not in message
