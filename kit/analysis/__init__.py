@@ -67,6 +67,7 @@ from kit.analysis.results import (
     WindowSpan,
 )
 from kit.analysis.second_look import Look, second_looks
+from kit.analysis.service import ServiceLevel
 from kit.analysis.speed import compare_speed
 
 __all__ = [
@@ -122,6 +123,7 @@ __all__ = [
     "ReasonCount",
     "Reconciliation",
     "RequestSpread",
+    "ServiceLevel",
     "Speed",
     "Study",
     "TaxRow",
