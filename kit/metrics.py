@@ -134,6 +134,24 @@ METRICS: Final = (
         "speed",
     ),
     Metric(
+        "within_limits",
+        "Requests within the limits",
+        "fraction",
+        PERCENT,
+        Direction.HIGHER,
+        "requests that ended well and kept every limit that the spec states, divided by all timed requests, failed "
+        "ones included; mean over launches, with its t interval",
+    ),
+    Metric(
+        "goodput",
+        "Goodput",
+        "requests/s",
+        RATIO,
+        Direction.HIGHER,
+        "requests that ended well and kept every limit that the spec states, divided by the time from the first send "
+        "to the last end; mean over launches, with its t interval",
+    ),
+    Metric(
         "achieved_concurrency",
         "Achieved concurrency",
         "requests",

@@ -14,6 +14,7 @@ from kit.spec import BaselineArm, Spec
 from kit.units import Seconds
 
 __all__ = [
+    "OFFERED",
     "OUTPUTS",
     "TOGGLED",
     "Plan",
@@ -35,6 +36,10 @@ OUTPUTS = (Phase.OUTPUTS,)
 """The pass whose answers are compared token by token."""
 
 
+OFFERED = (Phase.OFFERED,)
+"""The pass whose requests are sent by the clock."""
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """A part of the spec to run; None means all. Any selection makes the run PARTIAL."""
@@ -46,12 +51,16 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCell:
-    """One concurrency of a launch: how many requests are timed after how many for warm-up, and in which passes."""
+    """One concurrency of a launch: how many requests are timed after how many for warm-up, and in which passes.
+
+    With `per_second` requests are sent by the clock at that rate, and the concurrency is 0.
+    """
 
     concurrency: int
     requests: int
     warmup_requests: int
     passes: tuple[Phase, ...] = (Phase.TIMED,)
+    per_second: float | None = None
 
     @property
     def sent(self) -> int:
@@ -118,13 +127,17 @@ def make_plan(spec: Spec, selection: Selection | None = None) -> Plan:
         order = [entries[i] for i in rng.permutation(len(entries))] if block % 2 == 0 else order[::-1]
         here = [entry for entry in order if block == 0 or entry[0] not in spec.design.once]
         levels = selection.levels or spec.load.concurrency
-        cells = (*(_cell(spec, levels[i]) for i in rng.permutation(len(levels))), *_outputs(spec))
+        cells = (
+            *(_cell(spec, levels[i]) for i in rng.permutation(len(levels))),
+            *_offered(spec, selection),
+            *_outputs(spec),
+        )
         launches += [PlannedLaunch(block, at, arm, role, cells) for at, (arm, role) in enumerate(here)]
     if spec.design.closing_baseline:
         first = next(launch for launch in launches if launch.arm == _baseline(spec))
         launches.append(PlannedLaunch(first.block, len(entries), first.arm, Role.CLOSING, first.cells))
     if (traced := spec.design.trace_cost) is not None and (traced, Role.MEASURE) in entries:
-        timed = (cell for cell in launches[0].cells if cell.passes != OUTPUTS)
+        timed = (cell for cell in launches[0].cells if cell.passes == (Phase.TIMED,))
         toggled = tuple(replace(cell, passes=TOGGLED) for cell in timed)
         launches.append(PlannedLaunch(0, len(entries) + 1, traced, Role.TRACE_COST, toggled))
     return Plan(tuple(launches), _declarations(spec, selection))
@@ -132,12 +145,15 @@ def make_plan(spec: Spec, selection: Selection | None = None) -> Plan:
 
 def estimate_seconds(plan: Plan, *, timing: Timing, output_tokens: float) -> Seconds:
     """Duration of the plan under `timing`."""
+    cells = [cell for launch in plan.launches for cell in launch.cells]
     waves = sum(
         len(cell.passes) * -(-cell.requests // cell.concurrency) + -(-cell.warmup_requests // cell.concurrency)
-        for launch in plan.launches
-        for cell in launch.cells
+        for cell in cells
+        if cell.per_second is None
     )
-    return len(plan.launches) * timing.startup_s + waves * output_tokens * timing.iteration_s
+    offered = [cell.requests / cell.per_second for cell in cells if cell.per_second is not None]
+    answer_s = output_tokens * timing.iteration_s
+    return len(plan.launches) * timing.startup_s + waves * answer_s + sum(span + answer_s for span in offered)
 
 
 def _check(selection: Selection, spec: Spec) -> None:
@@ -168,6 +184,13 @@ def _baseline(spec: Spec) -> str:
 def _cell(spec: Spec, concurrency: int) -> PlannedCell:
     """Warm-up fills every slot of the cell at least once."""
     return PlannedCell(concurrency, spec.load.requests(concurrency), max(spec.load.warmup_requests, concurrency))
+
+
+def _offered(spec: Spec, selection: Selection) -> tuple[PlannedCell, ...]:
+    """Rates after the closed loops, ascending; a selection of concurrencies leaves them out."""
+    rule = spec.load.arrival if selection.levels is None else None
+    rates = sorted(rule.rates) if rule else ()
+    return tuple(PlannedCell(0, rule.requests, 0, OFFERED, rate) for rate in rates if rule)
 
 
 def _outputs(spec: Spec) -> tuple[PlannedCell, ...]:

@@ -85,6 +85,7 @@ class Phase(StrEnum):
     DISTURBED = "disturbed"  # timed while the host was busy with something else, and made again
     TRACED = "traced"  # of a launch that shows what the trace costs, with it
     UNTRACED = "untraced"  # and without it
+    OFFERED = "offered"  # sent by the clock at a rate, whatever the server does
 
 
 class Outcome(StrEnum):
@@ -149,7 +150,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One concurrency of one launch. `position` is its place in the launch's randomised order."""
+    """One concurrency of one launch, 0 where requests are sent by the clock; `position` is its place in the launch."""
 
     cell: int
     launch: int

@@ -123,3 +123,18 @@ def test_the_estimate_knows_what_computes(engine: dict[str, Any], startup_s: flo
 )
 def test_a_selection_can_be_read_from_what_a_run_declares(selection: Selection) -> None:
     assert selection_of((*make_plan(make_spec(), selection).declarations, "CONTENT: other")) == selection
+
+
+def test_rates_follow_the_closed_loops_in_ascending_order_and_are_the_same_for_every_arm() -> None:
+    spec = make_spec(load={"concurrency": (1, 4), "arrival": {"rates": (8.0, 2.0), "requests": 20}})
+    plan = make_plan(spec)
+    for launch in plan.launches:
+        assert [cell.per_second for cell in launch.cells] == [None, None, 2.0, 8.0]
+    assert all(
+        cell.per_second is None for launch in make_plan(spec, Selection(levels=(1,))).launches for cell in launch.cells
+    )
+    without = estimate_seconds(
+        make_plan(make_spec(load={"concurrency": (1, 4)})), timing=Timing(1.0, 0.01), output_tokens=10
+    )
+    offered = len(plan.launches) * (20 / 2.0 + 20 / 8.0 + 2 * 0.1)
+    assert estimate_seconds(plan, timing=Timing(1.0, 0.01), output_tokens=10) == pytest.approx(without + offered)

@@ -69,6 +69,7 @@ from kit.analysis.results import (
     WindowSpan,
 )
 from kit.analysis.second_look import Look, second_looks
+from kit.analysis.service import ServiceLevel
 from kit.analysis.speed import compare_speed
 from kit.analysis.switching import load_switches
 
@@ -127,6 +128,7 @@ __all__ = [
     "ReasonCount",
     "Reconciliation",
     "RequestSpread",
+    "ServiceLevel",
     "Speed",
     "Study",
     "TaxRow",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kit.analysis.acceptance import acceptance
@@ -21,6 +22,7 @@ from kit.analysis.iterations import iteration_times
 from kit.analysis.oracle import oracles
 from kit.analysis.outputs import losslessness
 from kit.analysis.results import Analysis, ArmSummary
+from kit.analysis.service import ServiceLevel, service_levels
 from kit.analysis.trace_cost import trace_costs
 from kit.records import RunFacts
 from kit.spec import BaselineArm
@@ -44,6 +46,10 @@ class Study:
     def analysis(self) -> Analysis:
         """Everything that the facts say by themselves; `compare_speed` adds speed once the doubts are known."""
         return _analysis(self.index, self.accounts)
+
+    def service(self, *, unfit: Mapping[int, str]) -> tuple[ServiceLevel, ...]:
+        """Requests within limits and load by the clock, without the cells that are `unfit`."""
+        return service_levels(self.index, unfit=unfit)
 
     def oracles(self, gates: Gates, costs: Costs) -> tuple[Oracle, Oracle]:
         """What choosing K could gain, as far as the gates allow."""

@@ -3,6 +3,7 @@
 from kit.checks.check import CHECKS, cell_states, check_run, evidence_of, run_checks
 from kit.checks.client import disturbed
 from kit.checks.evidence import Evidence
+from kit.checks.offered import unfit_cells
 from kit.checks.results import CellJudgement, CellState, Code, Doubt, Scope, Severity
 from kit.checks.run import registered_in_time
 
@@ -21,4 +22,5 @@ __all__ = [
     "evidence_of",
     "registered_in_time",
     "run_checks",
+    "unfit_cells",
 ]

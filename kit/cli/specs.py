@@ -12,6 +12,7 @@ import click
 from kit.cli.options import json_option, print_json, selected, selection_options, spec_argument
 from kit.errors import SpecError
 from kit.pipeline import Preview, preview
+from kit.plan import PlannedCell
 from kit.report import metrics_page
 from kit.spec import SCHEMA_FILE, schema_text
 
@@ -85,7 +86,7 @@ def _as_text(view: Preview) -> Iterator[str]:
     yield ""
     yield f"{'launch':>6}  {'block':>5}  {'arm':<20} {'role':<10} concurrency (requests), in order"
     for number, launch in enumerate(view.plan.launches):
-        cells = ", ".join(f"{cell.concurrency} ({cell.requests})" for cell in launch.cells)
+        cells = ", ".join(f"{_load(cell)} ({cell.requests})" for cell in launch.cells)
         yield f"{number:>6}  {launch.block + 1:>5}  {launch.arm:<20} {launch.role:<10} {cells}"
     yield ""
     for arm in dict.fromkeys(launch.arm for launch in view.plan.launches):
@@ -95,6 +96,10 @@ def _as_text(view: Preview) -> Iterator[str]:
         f"estimated {_duration(view.estimate_s)}, if a server starts in {view.timing.startup_s:g} s and an iteration "
         f"takes {view.timing.iteration_s * 1000:g} ms without speculation; registered hash {view.spec_hash[:12]}"
     )
+
+
+def _load(cell: PlannedCell) -> str:
+    return str(cell.concurrency) if cell.per_second is None else f"{cell.per_second:g}/s"
 
 
 def _duration(seconds: float) -> str:

@@ -9,9 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from kit.errors import SpecError
+from kit.spec import Arrival
 from kit.units import Seconds
 
-__all__ = ["constant", "poisson"]
+__all__ = ["constant", "due_times", "poisson"]
+
+
+def due_times(rule: Arrival, *, requests: int, per_second: float) -> tuple[Seconds, ...]:
+    """Due times by the rule of a spec: the same for every arm."""
+    if rule.process == "constant":
+        return constant(requests, per_second=per_second)
+    return poisson(requests, per_second=per_second, seed=rule.seed)
 
 
 def constant(requests: int, *, per_second: float) -> tuple[Seconds, ...]:

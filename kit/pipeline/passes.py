@@ -13,7 +13,19 @@ from kit.analysis import second_looks
 from kit.checks import disturbed
 from kit.errors import ServerError, TraceError
 from kit.importers.trace_tail import TraceTail
-from kit.load import ClientHealth, Exchange, Job, Patience, Prompt, coalesced, drive, run, to_record
+from kit.load import (
+    ClientHealth,
+    Exchange,
+    Job,
+    Patience,
+    Prompt,
+    coalesced,
+    drive,
+    drive_schedule,
+    due_times,
+    run,
+    to_record,
+)
 from kit.pipeline.watcher import Watcher
 from kit.plan import OUTPUTS, TOGGLED, PlannedCell
 from kit.provenance import GpuWatch
@@ -30,7 +42,7 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One launch that is up; `block` are its prompts, `out` is the run file."""
+    """One launch that is up; `block` are its prompts, `out` is the run file, `per_second` the rate of an open loop."""
 
     spec: Spec
     out: Path
@@ -40,6 +52,7 @@ class Session:
     endpoint: Endpoint
     trace: TraceTail
     watcher: Watcher
+    per_second: float | None = None
 
 
 def require_trace(info: Mapping[str, Any], *, enabled: bool = True, warm: bool = False) -> None:
@@ -60,6 +73,11 @@ def measure_cell(session: Session, planned: PlannedCell, position: int) -> None:
         limit = session.spec.losslessness.max_output_tokens
         prompts = tuple(replace(prompt, max_new_tokens=limit) for prompt in session.block[: planned.requests])
         _repeat(session, cell, 1, Phase.OUTPUTS, prompts)
+        return
+    if planned.per_second is not None:
+        session.watcher.step(f"{session.arm.name} at {planned.per_second:g} requests per second")
+        offered = replace(session, per_second=planned.per_second)
+        _repeat(offered, cell, 1, Phase.OFFERED, session.block[: planned.requests])
         return
     _repeat(session, cell, 0, Phase.WARMUP, session.block[-planned.warmup_requests :])
     prompts = session.block[: planned.requests]
@@ -115,6 +133,8 @@ def _repeat(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: t
     records = _records(exchanges, prompts, number, speculative=not isinstance(session.arm, BaselineArm))
     together = sum(coalesced(record.chunk_ns.tolist()) for record in records)
     client = asdict(health) | {"coalesced": together, "standin": played, "log_lines": [logged, _log_lines(session)]}
+    if session.per_second is not None:
+        client["per_second"] = session.per_second
     repetition = Repetition(number, cell.cell, phase, started_utc, started_ns, ended_ns, client)
     # A pass that cannot be made again stands, disturbed or not.
     again = phase is Phase.TIMED and attempt < _ATTEMPTS and broken is None
@@ -128,16 +148,15 @@ def _repeat(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: t
 
 
 def _driven(session: Session, cell: Cell, jobs: list[Job]) -> tuple[list[Exchange], ClientHealth]:
+    """A closed loop, or with a rate an open one."""
+    url, on_done = session.endpoint.base_url, session.watcher.advance
     load = session.spec.load
-    return run(
-        drive(
-            session.endpoint.base_url,
-            jobs,
-            concurrency=cell.concurrency,
-            patience=Patience(load.request_timeout_s, load.silence_timeout_s),
-            on_done=session.watcher.advance,
-        )
-    )
+    patience = Patience(load.request_timeout_s, load.silence_timeout_s)
+    rule, per_second = load.arrival, session.per_second
+    if per_second is None or rule is None:
+        return run(drive(url, jobs, concurrency=cell.concurrency, patience=patience, on_done=on_done))
+    due_s = due_times(rule, requests=len(jobs), per_second=per_second)
+    return run(drive_schedule(url, jobs, due_s=due_s, patience=patience, on_done=on_done))
 
 
 def _hang(session: Session) -> ServerError:
@@ -181,8 +200,9 @@ def _standin(info: Mapping[str, Any]) -> dict[str, int]:
 
 def _jobs(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: tuple[Prompt, ...]) -> list[Job]:
     """Fixed-width ids, because SGLang aborts by prefix."""
-    kind = {Phase.OUTPUTS: "X", Phase.PREFILL: "P"}.get(phase, "C")
-    prefix = f"L{cell.launch:03d}-{kind}{cell.concurrency:04d}-{attempt}"
+    kind = {Phase.OUTPUTS: "X", Phase.PREFILL: "P", Phase.OFFERED: "R"}.get(phase, "C")
+    # Cells that send by the clock have no concurrency, and their place tells them apart.
+    prefix = f"L{cell.launch:03d}-{kind}{cell.concurrency or cell.position:04d}-{attempt}"
     rids = [f"{prefix}{index:05d}" for index in range(len(prompts))]
     return [Job(rid, _payload(session, phase, prompt, rid)) for rid, prompt in zip(rids, prompts, strict=True)]
 

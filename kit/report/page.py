@@ -26,6 +26,7 @@ from kit.report.sections.oracle import OracleView, oracle_view
 from kit.report.sections.ran import RanView, ran_view
 from kit.report.sections.requests import RequestsView, requests_view
 from kit.report.sections.saturation import SaturationView, saturation_view
+from kit.report.sections.service import ServiceView, service_view
 from kit.report.sections.switching import SwitchView, switch_view
 from kit.report.table import table
 from kit.verdict import Verdict
@@ -90,6 +91,7 @@ class PageView:
     switching: SwitchView
     oracle: OracleView
     requests: RequestsView
+    service: ServiceView
     doubts: DoubtsView
     ran: RanView
     gpus: GpuView
@@ -135,6 +137,7 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
         switching=switch_view(verdict.switches),
         oracle=oracle_view(verdict.oracles),
         requests=requests_view(verdict.heterogeneity),
+        service=service_view(verdict.service.levels, limits=verdict.service.limits),
         doubts=doubts_view(verdict.doubts),
         ran=ran_view(verdict.what_ran, levels=levels),
         gpus=gpu_view(verdict.what_ran.gpus, verdict.what_ran.energies),

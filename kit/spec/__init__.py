@@ -8,6 +8,7 @@ from kit.spec.load import load_spec, parse_spec
 from kit.spec.model import KIT_MODEL, Container, Spec, Workload
 from kit.spec.registration import RULES_VERSION, canonical_json, expanded_json, prereg_hash, registered, registered_part
 from kit.spec.schema import SCHEMA_FILE, schema_text
+from kit.spec.service import Arrival, Limits
 
 __all__ = [
     "KIT_MODEL",
@@ -15,9 +16,11 @@ __all__ = [
     "SCHEMA_FILE",
     "AdaptiveArm",
     "Arm",
+    "Arrival",
     "BaselineArm",
     "Container",
     "Eagle3Arm",
+    "Limits",
     "Server",
     "ServerOverrides",
     "Spec",

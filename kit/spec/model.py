@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from kit.spec.arms import Arm, BaselineArm, Server
+from kit.spec.service import Arrival, Limits
 from kit.spec.strict import Name, StrictModel
 
 __all__ = ["KIT_MODEL", "SCHEMA_VERSION", "Container", "Engine", "Models", "Spec", "Workload"]
@@ -165,6 +166,10 @@ class Load(StrictModel):
     """A request without an end after this time is a failure."""
     silence_timeout_s: float = Field(default=60.0, gt=0)
     """A server that sends nothing to any request in flight for this long hangs: it is stopped, and not measured."""
+    limits: Limits | None = None
+    """Latencies that make a request a good one; null counts none."""
+    arrival: Arrival | None = None
+    """Rates at which requests are also sent by the clock; null sends none."""
 
     @model_validator(mode="after")
     def _levels_are_distinct(self) -> Self:

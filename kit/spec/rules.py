@@ -210,6 +210,7 @@ def _load(spec: Spec) -> Iterator[Fault]:
             f"{longest} tokens and a prompt do not fit server.context_length {room}: SGLang would refuse the request",
         )
     largest = max(spec.load.requests(c) for c in spec.load.concurrency)
+    largest = max(largest, spec.load.arrival.requests if spec.load.arrival else 0)
     share = spec.workload.prompts // spec.design.blocks
     if share < largest:
         yield Fault(

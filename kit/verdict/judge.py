@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.analysis import Study, account_costs, compare_speed, load_switches
-from kit.checks import CellState, cell_states, check_run, evidence_of
+from kit.checks import CellState, cell_states, check_run, evidence_of, unfit_cells
 from kit.records import RunFacts
 from kit.verdict.answer import Coverage, answer
 from kit.verdict.caveats import headings, limits, not_measured
@@ -11,6 +11,7 @@ from kit.verdict.gate import gate_section
 from kit.verdict.outputs import losslessness_section
 from kit.verdict.ran import what_ran
 from kit.verdict.results import VERDICT_VERSION, DoubtsSection, Verdict
+from kit.verdict.service import service_section
 from kit.verdict.speed import speed_section
 
 __all__ = ["judge"]
@@ -27,6 +28,7 @@ def judge(facts: RunFacts) -> Verdict:
     spec = evidence.spec
     speed = compare_speed(spec, analysis.cells, valid=valid)
     costs = account_costs(spec, analysis.cells, analysis.acceptance, valid=valid)
+    service = study.service(unfit=unfit_cells(evidence, states))
     oracles = study.oracles(analysis.gates, costs)
     words = speed_section(facts, spec, cells=analysis.cells, speed=speed, states=states)
     outputs = losslessness_section(spec, analysis.losslessness)
@@ -59,4 +61,5 @@ def judge(facts: RunFacts) -> Verdict:
         what_ran=what_ran(facts, spec, analysis),
         limits=limits(spec, facts.header.origin),
         not_measured=not_measured(evidence, speed, outputs, oracles=oracles),
+        service=service_section(spec, service),
     )

@@ -33,6 +33,7 @@ from kit.analysis import (
     Oracle,
     PeakComparison,
     Reconciliation,
+    ServiceLevel,
     TraceCost,
     TraceHealth,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "LosslessnessSection",
     "Named",
     "NotMeasured",
+    "ServiceSection",
     "SpeedSection",
     "TracedBy",
     "TrueThroughput",
@@ -61,10 +63,11 @@ __all__ = [
     "WhatRan",
 ]
 
-VERDICT_VERSION = 3
+VERDICT_VERSION = 4
 """Version of this tree as JSON.
 
-History: 1 = first form; 2 = cost, oracles, heterogeneity, classes, peaks, ties; 3 = K over time, load switches, GPUs.
+History: 1 = first form; 2 = cost, oracles, heterogeneity, classes, peaks, ties; 3 = K over time, load switches, GPUs;
+4 = service.
 """
 
 
@@ -272,6 +275,14 @@ class NotMeasured:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceSection:
+    """Latencies that the spec asks requests to keep, in words ("" without any), and the levels of both loads."""
+
+    limits: str = ""
+    levels: tuple[ServiceLevel, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The answer to the spec's question, with everything that supports or weakens it."""
 
@@ -296,3 +307,4 @@ class Verdict:
     what_ran: WhatRan
     limits: tuple[str, ...]
     not_measured: tuple[NotMeasured, ...]
+    service: ServiceSection = ServiceSection()

@@ -326,6 +326,19 @@ def outputs_run(folder: Path, world: str) -> RunFacts:
     return read_run(out)
 
 
+def test_requests_that_arrive_by_the_clock_are_stored_with_their_rate_and_reported(tmp_path: Path) -> None:
+    load = {"limits": {"e2e_s": 30.0}, "arrival": {"process": "constant", "rates": [40.0], "requests": 8}}
+    run_spec(write_spec(tmp_path, load=load), sitting=only_baseline(tmp_path), watcher=Progress())
+    facts = read_run(tmp_path / "run.duckdb")
+    (offered,) = (one for one in facts.repetitions if one.phase is Phase.OFFERED)
+    sent = sorted(one.sent_ns for one in facts.requests if one.repetition == offered.repetition)
+    assert offered.client["per_second"] == 40.0
+    assert np.diff(sent) / 1e9 == pytest.approx(np.full(7, 1 / 40), abs=1e-6)
+    levels = judge(facts).service.levels
+    assert [(level.concurrency, level.per_second) for level in levels] == [(1, None), (4, None), (None, 40.0)]
+    assert {cell.concurrency for cell in analyse(facts).cells} == {1, 4}
+
+
 def test_answers_to_their_natural_end_are_compared_instead_of_the_timed_ones(tmp_path: Path) -> None:
     facts = outputs_run(tmp_path, "crossover")
     phases = Counter(repetition.phase for repetition in facts.repetitions)

@@ -11,7 +11,18 @@ from pydantic import BaseModel
 
 from kit.errors import SpecError
 from kit.load.workload import read_prompt_file
-from kit.spec import AdaptiveArm, BaselineArm, Eagle3Arm, Server, ServerOverrides, Spec, Workload, parse_spec
+from kit.spec import (
+    AdaptiveArm,
+    Arrival,
+    BaselineArm,
+    Eagle3Arm,
+    Limits,
+    Server,
+    ServerOverrides,
+    Spec,
+    Workload,
+    parse_spec,
+)
 from kit.spec import model as parts
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "spec.md").read_text(encoding="utf-8")
@@ -30,7 +41,9 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "`kind: adaptive`": AdaptiveArm,
     "### arms.server": ServerOverrides,
     "### workload": Workload,
-    "### load": parts.Load,
+    "### load\n": parts.Load,
+    "### load.limits": Limits,
+    "### load.arrival": Arrival,
     "### design": parts.Design,
     "### gate": parts.Gate,
     "### losslessness": parts.Losslessness,
