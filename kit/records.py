@@ -98,6 +98,7 @@ class Outcome(StrEnum):
     EMPTY = "empty"  # finished without a token
     NAN = "nan"  # SGLang reports NaN logits as a stop named "NaN happened"
     TIMEOUT = "timeout"
+    STALLED = "stalled"  # nothing came for any request in flight, for load.silence_timeout_s: the server hangs
     REFUSED = "refused"  # nobody listens
     DNS = "dns"  # the name has no address
     RESET = "reset"  # the connection broke before an answer

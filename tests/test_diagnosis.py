@@ -219,6 +219,12 @@ def test_a_known_error_stands_although_the_engine_also_reports_an_oom_kill() -> 
     assert "the container engine also reports an OOM kill" in found.contributing
 
 
+@pytest.mark.parametrize(("word", "cause"), [("true", Cause.HOST_MEMORY), ("false", Cause.KILLED)])
+def test_what_the_engine_said_is_read_from_the_end_of_a_containers_log(word: str, cause: Cause) -> None:
+    end = f"[speckit] the container ended with exit code 137, OOMKilled {word}\n"
+    assert diagnose(log("field/healthy_eager") + end, exit_code=137).cause is cause
+
+
 def test_an_unknown_error_gives_way_to_a_reported_oom_kill() -> None:
     assert diagnose(log("unheard_of"), exit_code=137, oom_killed=True).cause is Cause.HOST_MEMORY
 

@@ -8,8 +8,10 @@ are decodes of the whole batch and prefills of those who are new in it. A cost i
 with hooks and the same without, taken in turns in blocks of some hundred; a run's figure is the median of its
 blocks' means, because on a shared host a block in which the process was suspended says nothing about the hooks.
 `cpu_us_...` is process CPU instead of time, which a busy host disturbs least. Between the blocks a loop of plain
-Python is timed: `calibration_us` tells how slow the host was, and `calibration_fastest_us` how fast it can be.
-Reading is timed up to and with the insertion into DuckDB.
+Python is timed: `calibration_us` tells how slow the host was, and `calibration_fastest_us` how fast it can be;
+`us_per_iteration_b..._at_400_us_calibration` is the cost scaled to a host that needs 400 us for the loop, the figure to
+compare between hosts and days. Reading is timed in three: files to columns (`parse`), columns into DuckDB's memory with
+the requests' names (`duckdb`), and all the way into a compressed run file (`stored`).
 """
 
 from __future__ import annotations
@@ -20,111 +22,29 @@ import statistics
 import sys
 import tempfile
 import time
-from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import IntEnum
-from itertools import count
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from imitation import ForwardMode, Scheduler, iterations
 from speckit_trace.hooks import Tracer
 from speckit_trace.recorder import Recorder
 from speckit_trace.targets import Proof
 
 from kit.importers.trace import read_trace
-from kit.records import Cell, Origin, Phase, Repetition, RunHeader
+from kit.records import Cell, Origin, Phase, Repetition, RunHeader, Trace
 from kit.store import add_repetition, create_run
 
 RUNS = 5
 BLOCKS = 40
 BLOCK = {1: 1500, 32: 500, 256: 100}  # iterations
-ROUNDS_A_REQUEST = 128
-ATTRIBUTES = 134  # of SGLang 0.5.15's Req, all set in its constructor
-DRAFTS = 3
+READ_ROWS = 1_000_000  # at least
+REFERENCE_US = 400  # of the calibration loop, for the scaled figures
 CALIBRATION = 10_000  # passes of a loop
 HEADER = RunHeader("bench", Origin.SIMULATED, "bench", "{}", "", "", 1, "", "", {})
-
-
-class ForwardMode(IntEnum):
-    """Two of SGLang's."""
-
-    EXTEND = 1
-    DECODE = 2
-
-
-class Req:
-    """As large as SGLang's, because a large object is slower to read from."""
-
-    def __init__(self, number: int) -> None:
-        for index in range(ATTRIBUTES - 5):
-            setattr(self, f"attribute_{index}", None)
-        self.rid = f"{number:032x}"
-        self.output_ids = array("q", [0])
-        self.finished_reason = None
-        self.is_retracted = False
-        self.inflight_middle_chunks = 0
-
-
-@dataclass
-class Batch:
-    """The part of ScheduleBatch that the hooks read."""
-
-    reqs: list[Req]
-    forward_iter: int = 0
-    forward_mode: ForwardMode = ForwardMode.DECODE
-    extend_lens: list[int] | None = None
-    prefix_lens: list[int] | None = None
-    decoding_reqs: list[Req] | None = None
-
-
-class Event:
-    """A device event that has happened."""
-
-    def synchronize(self) -> None:
-        """Nothing to wait for."""
-
-
-@dataclass
-class Result:
-    """The part of GenerationBatchResult that the hooks read."""
-
-    copy_done: Event
-    num_correct_drafts_per_req_cpu: list[int] | None = None
-    can_run_cuda_graph: bool = True
-    speculative_num_draft_tokens: int = DRAFTS + 1
-
-
-@dataclass
-class Worker:
-    """A draft worker with a fixed depth."""
-
-    speculative_num_steps: int = DRAFTS
-
-
-class Scheduler:
-    """The functions on the way of an iteration, without their work."""
-
-    def __init__(self, batch_size: int) -> None:
-        self.draft_worker = Worker()
-        self.running_batch = Batch([])
-        self.waiting_queue: list[Req] = []
-        self.forward_ct = 0
-        self.accepted = [1, 0, 2, 0, 1, 3, 0, 0] * (batch_size // 8 + 1)
-        self.batch_size = batch_size
-        self.copied = Event()
-
-    def run_batch(self, batch: Batch, pp_proxy_tensors: object = None) -> Result:
-        self.forward_ct += 1
-        batch.forward_iter = self.forward_ct
-        return Result(self.copied)
-
-    def process_batch_result_decode(self, batch: Batch, result: Result) -> None:
-        result.num_correct_drafts_per_req_cpu = self.accepted[: self.batch_size]
-
-    def process_batch_result_prefill(self, batch: Batch, result: Result) -> None:
-        pass
 
 
 def hooked(tracer: Tracer) -> type[Scheduler]:
@@ -153,30 +73,6 @@ def tracer(directory: Path) -> Tracer:
     return made
 
 
-def iterations(scheduler: Scheduler) -> Iterator[int]:
-    """Nanoseconds of each iteration, without end."""
-    size = scheduler.batch_size
-    reqs = [Req(number) for number in range(size)]
-    scheduler.running_batch.reqs = reqs
-    # Nobody is freed, because without hooks that would happen outside of what is timed.
-    everybody = reqs[:]
-    for turn in count():
-        due = range(turn % ROUNDS_A_REQUEST, size, ROUNDS_A_REQUEST)
-        new = [Req(size * (turn + 1) + age) for age in due]
-        everybody += new
-        for age, req in zip(due, new, strict=True):
-            reqs[age] = req
-        if new:
-            prefill = Batch(new, 0, ForwardMode.EXTEND, [5] * len(new), [0] * len(new))
-            start = time.perf_counter_ns()
-            scheduler.process_batch_result_prefill(prefill, scheduler.run_batch(prefill))
-            yield time.perf_counter_ns() - start
-        decode = Batch(reqs[:])
-        start = time.perf_counter_ns()
-        scheduler.process_batch_result_decode(decode, scheduler.run_batch(decode))
-        yield time.perf_counter_ns() - start
-
-
 @dataclass(frozen=True)
 class Cost:
     """One run at one batch size."""
@@ -185,8 +81,12 @@ class Cost:
     cpu_us: float
     p999_us: float
     bytes_per_row: float
-    rows_per_s: float
     calibrations_us: list[float]
+
+    @property
+    def scaled_us(self) -> float:
+        """The cost on a host whose calibration loop takes the reference time."""
+        return self.us * REFERENCE_US / statistics.median(self.calibrations_us)
 
 
 @dataclass(frozen=True)
@@ -213,7 +113,7 @@ def blocks(scheduler: Scheduler) -> Iterator[Block]:
 
 def measure(batch_size: int) -> Cost:
     """Both ways in turns, then the trace read back."""
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as store:
+    with tempfile.TemporaryDirectory() as folder:
         traced = tracer(Path(folder))
         plain, scheduler = Scheduler(batch_size), hooked(traced)(batch_size)
         calibrations_us: list[float] = []
@@ -223,10 +123,7 @@ def measure(batch_size: int) -> Cost:
             calibrations_us.append(calibration_us())
         end(traced, scheduler)
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
-        rows = ingested(Path(folder), Path(store) / "warm.duckdb")  # caches and memory
-        start = time.perf_counter()
-        ingested(Path(folder), Path(store) / "timed.duckdb")
-        elapsed = time.perf_counter() - start
+        rows = len(read_decodes(Path(folder)).rounds)
     usual = statistics.median(ns for without, _ in pairs for ns in without.taken)
     slowest = sorted(ns for _, with_hooks in pairs for ns in with_hooks.taken)
     return Cost(
@@ -234,17 +131,49 @@ def measure(batch_size: int) -> Cost:
         cpu_us=statistics.median(b.cpu_ns - a.cpu_ns for a, b in pairs) / 1e3,
         p999_us=(slowest[int(0.999 * len(slowest))] - usual) / 1e3,
         bytes_per_row=size / rows,
-        rows_per_s=rows / elapsed,
         calibrations_us=calibrations_us,
     )
 
 
-def ingested(folder: Path, run_file: Path) -> int:
-    """Rows of a trace that were read into a new run file, as a run does it."""
-    create_run(run_file, HEADER)
-    trace = read_trace(folder, launch=0)
+def read_back(batch_size: int) -> dict[str, float]:
+    """Rows a second, by how far they are taken, of a trace of some length; medians."""
+    with tempfile.TemporaryDirectory() as folder:
+        traced = tracer(Path(folder))
+        scheduler = hooked(traced)(batch_size)
+        served = iterations(scheduler)
+        while scheduler.forward_ct * batch_size < READ_ROWS:
+            next(served)
+        end(traced, scheduler)
+        runs = [read_once(Path(folder)) for _ in range(RUNS + 1)][1:]  # the first fills caches
+    return {f"{step}_rows_per_s_b{batch_size}": round(statistics.median(run[step] for run in runs)) for step in runs[0]}
+
+
+def read_once(folder: Path) -> dict[str, float]:
+    """Rows a second."""
+    with tempfile.TemporaryDirectory() as store:
+        trace, parse_s = timed(read_decodes, folder)
+        _, duckdb_s = timed(inserted, Path(":memory:"), trace)
+        create_run(run_file := Path(store) / "run.duckdb", HEADER)
+        _, insert_s = timed(inserted, run_file, trace)
+    rows = len(trace.rounds)
+    return {"parse": rows / parse_s, "duckdb": rows / (parse_s + duckdb_s), "stored": rows / (parse_s + insert_s)}
+
+
+def read_decodes(folder: Path) -> Trace:
+    """A trace as columns."""
+    return read_trace(folder, launch=0)
+
+
+def inserted(run_file: Path, trace: Trace) -> None:
+    """Store a trace as a run does."""
     add_repetition(run_file, Cell(0, 0, 1, 0), Repetition(0, 0, Phase.TIMED, "", 0, 1), [], trace)
-    return len(trace.rounds)
+
+
+def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+    """What a call returns, and the seconds it took."""
+    start = time.perf_counter()
+    returned = function(*arguments)
+    return returned, time.perf_counter() - start
 
 
 def calibration_us() -> float:
@@ -278,11 +207,15 @@ def main() -> None:
             {
                 **{f"us_per_iteration_b{size}": round(median(size, "us"), 2) for size in BLOCK},
                 **{f"cpu_us_per_iteration_b{size}": round(median(size, "cpu_us"), 2) for size in BLOCK},
+                **{
+                    f"us_per_iteration_b{size}_at_{REFERENCE_US}_us_calibration": round(median(size, "scaled_us"), 2)
+                    for size in BLOCK
+                },
                 "calibration_us": round(statistics.median(calibrations), 1),
                 "calibration_fastest_us": round(min(calibrations), 1),
                 "p999_us": round(median(32, "p999_us"), 1),
                 **{f"bytes_per_row_b{size}": round(median(size, "bytes_per_row"), 1) for size in (1, 32)},
-                **{f"read_rows_per_s_b{size}": round(median(size, "rows_per_s")) for size in BLOCK},
+                **{name: rate for size in BLOCK for name, rate in read_back(size).items()},
             }
         )
     )

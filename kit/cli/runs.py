@@ -118,6 +118,7 @@ def report(run_file: Path | None, out: Path, form: str | None, heading_level: in
 def _measured_default(spec: Path) -> Path:
     """A run of the image's default spec, announced on the first line."""
     title = preview(spec).spec.title
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with progress() as watcher:
         watcher.say(f"{results_folder()} holds no run: measuring the image's default spec ({title})")
         return run_spec(spec, sitting=Sitting(), watcher=watcher)

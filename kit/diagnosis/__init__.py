@@ -14,7 +14,7 @@ from difflib import get_close_matches
 
 from kit.diagnosis.adaptive import DepthLog, depth_log
 from kit.diagnosis.causes import REMEDIES, Cause
-from kit.diagnosis.exits import from_exit_status, status_note
+from kit.diagnosis.exits import engine_word, from_exit_status, status_note
 from kit.diagnosis.findings import Finding, degraded, fatal, handled, of_request
 from kit.diagnosis.log import Line, Origin, failures, read
 
@@ -63,11 +63,13 @@ def diagnose(
     Args:
         log_text: the whole log, standard output and error together, in the order of writing.
         exit_code: as Python reports it (-9) or as a shell does (137); None while the server runs.
-        oom_killed: what the container engine says about the kernel's OOM killer; None when nobody asked.
+        oom_killed: what the container engine says about the kernel's OOM killer; None takes its word from the log,
+            where the docker runtime leaves it.
         flags: option names of this SGLang, for a suggestion when one is unknown.
         sampling_keys: sampling parameters of this SGLang, for the same purpose.
     """
     lines = read(log_text)
+    oom_killed = engine_word(lines) if oom_killed is None else oom_killed
     stop = _stop(lines)
     served = lines[: stop.number] if stop is not None else lines
     found = list(failures(served))

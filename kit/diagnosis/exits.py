@@ -14,12 +14,14 @@ from kit.diagnosis.causes import Cause
 from kit.diagnosis.findings import Finding
 from kit.diagnosis.log import Line
 
-__all__ = ["from_exit_status", "status_note"]
+__all__ = ["engine_word", "from_exit_status", "status_note"]
 
 _CHILD_STATUS = re.compile(
     r"(?P<who>Subprocess \w{1,60}|Rank \d{1,5} scheduler|DataParallelController \d{1,9})"
     r".{0,80}?(?:exit code:? |terminated with )(?P<status>-?\d{1,4})"
 )
+_ENGINE = re.compile(r"^\[speckit\] the container ended with exit code -?\d{1,4}, OOMKilled (?P<oom>true|false)")
+_LAST_LINES = 5
 _SELF_KILL = ("kill_process_tree called", "SIGQUIT", "Received sigquit")
 _ORDERLY = frozenset({0, -signal.SIGTERM, -signal.SIGINT})
 
@@ -48,6 +50,12 @@ def from_exit_status(
         return _silent_end(lines)
     denied = "; the container engine reports no OOM kill" if oom_killed is False and cause is Cause.KILLED else ""
     return Finding(cause, *_shown(line), f"{who} ended with {_named(status)}{denied}")
+
+
+def engine_word(lines: Sequence[Line]) -> bool | None:
+    """What the docker runtime wrote at the end of the log about the OOM killer; None where it wrote nothing."""
+    said = [found for line in lines[-_LAST_LINES:] if (found := _ENGINE.search(line.text))]
+    return said[-1]["oom"] == "true" if said else None
 
 
 def status_note(lines: Sequence[Line], exit_code: int | None) -> str:

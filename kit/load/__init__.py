@@ -1,7 +1,7 @@
 """The load generator: which prompts, sent how, and what came back."""
 
 from kit.load.arrivals import coalesced
-from kit.load.driver import Job, drive, drive_schedule
+from kit.load.driver import Job, Patience, drive, drive_schedule
 from kit.load.guard import doubtful_content
 from kit.load.health import ClientHealth
 from kit.load.loop import run
@@ -12,6 +12,7 @@ __all__ = [
     "ClientHealth",
     "Exchange",
     "Job",
+    "Patience",
     "Prompt",
     "Prompts",
     "coalesced",

@@ -40,6 +40,10 @@ class Carrier(Protocol):
     def connections(self) -> int:
         """How many are open."""
 
+    @property
+    def silent_s(self) -> Seconds:
+        """Time since anything came in on any of them; 0 where nobody can tell."""
+
     async def aclose(self) -> None:
         """Close them."""
 
@@ -77,6 +81,10 @@ class _Own:
     @property
     def connections(self) -> int:
         return self._transport.open_connections
+
+    @property
+    def silent_s(self) -> Seconds:
+        return self._transport.silent_s
 
     async def aclose(self) -> None:
         await self._transport.aclose()
@@ -121,6 +129,11 @@ class _Stock:
     @property
     def connections(self) -> int:
         return len(self._all)
+
+    @property
+    def silent_s(self) -> Seconds:
+        """httpx does not tell."""
+        return 0.0
 
     async def aclose(self) -> None:
         for transport in self._all:

@@ -90,8 +90,9 @@ class Connection:
 
     @property
     def idle_s(self) -> Seconds:
-        """Time since anything came in."""
-        return (time.monotonic_ns() - self._now) / NS_PER_S
+        """Time since anything came in, whether the parser has seen it or not."""
+        last = self._clock.stamp(self._received[-1]) if self._looked < len(self._received) else self._now
+        return (time.monotonic_ns() - last) / NS_PER_S
 
     def begin(self, request: bytes, exchange: Exchanged, *, silence_s: Seconds | None) -> None:
         """Write `request`; its answer goes to `exchange`. Nothing received for `silence_s` is a timeout."""

@@ -26,7 +26,21 @@ from kit.load.stream import Exchange
 from kit.records import Outcome
 from kit.units import NS_PER_S, Nanoseconds, Seconds
 
-__all__ = ["Job", "drive", "drive_schedule"]
+__all__ = ["Job", "Patience", "drive", "drive_schedule"]
+
+_LOOK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an answer may take, and how long all requests in flight together may be without a byte (None: for ever).
+
+    The latter is a hang of the server, which answers health checks all the while: what is in flight is given up, and
+    what was not sent stays unsent.
+    """
+
+    request_s: Seconds
+    silence_s: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +56,14 @@ async def drive(
     jobs: Sequence[Job],
     *,
     concurrency: int,
-    timeout_s: Seconds,
+    patience: Patience,
     on_done: Callable[[], None] = lambda: None,
 ) -> tuple[list[Exchange], ClientHealth]:
     """Send `jobs` in order with `concurrency` in flight; the exchanges come back in the order of the jobs.
 
     Never raises for a failed request: the failure is in its exchange. Cancelling it closes every connection.
     """
-    cell = _Cell(base_url, jobs, timeout_s=timeout_s, on_done=on_done)
+    cell = _Cell(base_url, jobs, patience=patience, on_done=on_done)
     queue = iter(cell.pairs)
     slots = min(concurrency, len(jobs))
     return await cell.play([cell.slot(queue) for _ in range(slots)], connections=slots)
@@ -60,7 +74,7 @@ async def drive_schedule(
     jobs: Sequence[Job],
     *,
     due_s: Sequence[Seconds],
-    timeout_s: Seconds,
+    patience: Patience,
     on_done: Callable[[], None] = lambda: None,
 ) -> tuple[list[Exchange], ClientHealth]:
     """Send each of `jobs` at its time in `due_s` (seconds from the start, ascending), however many are in flight.
@@ -68,7 +82,7 @@ async def drive_schedule(
     `sent_ns` of an exchange is then the time at which it was due, so that latencies include whatever held it up; by how
     much requests were late is in the health. Never raises for a failed request.
     """
-    cell = _Cell(base_url, jobs, timeout_s=timeout_s, on_done=on_done)
+    cell = _Cell(base_url, jobs, patience=patience, on_done=on_done)
     exchanges, health = await cell.play([cell.scheduled(due_s)])
     return [replace(each, sent_ns=each.due_ns) for each in exchanges], health
 
@@ -76,10 +90,12 @@ async def drive_schedule(
 class _Cell:
     """One pass: its requests, written before it starts, and what carries them."""
 
-    def __init__(self, base_url: str, jobs: Sequence[Job], *, timeout_s: Seconds, on_done: Callable[[], None]) -> None:
+    def __init__(self, base_url: str, jobs: Sequence[Job], *, patience: Patience, on_done: Callable[[], None]) -> None:
         self.pairs = [(Exchange(job.rid), orjson.dumps(job.payload)) for job in jobs]
         self._carrier = carrier_for(f"{base_url}/generate")
-        self._timeout_s = timeout_s
+        self._patience = patience
+        self._waiting: set[asyncio.Timeout] = set()
+        self._hung = False
         self._on_done = on_done
         self._spool = Spool()
 
@@ -93,9 +109,13 @@ class _Cell:
             watch = Watch(self._carrier.clock)
             with _no_collection():
                 watch.lag()
-                async with asyncio.TaskGroup() as group:
-                    for part in parts:
-                        group.create_task(part)
+                supervisor = asyncio.create_task(self._supervise(self._patience.silence_s))
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        for part in parts:
+                            group.create_task(part)
+                finally:
+                    supervisor.cancel()
                 watch.stop()
             health = watch.health(
                 exchanges,
@@ -106,6 +126,16 @@ class _Cell:
         finally:
             await self._carrier.aclose()
         return exchanges, health
+
+    async def _supervise(self, limit_s: Seconds | None) -> None:
+        """End the wait for a server that sends nothing to anybody."""
+        if limit_s is None:
+            return
+        while not self._hung:
+            await asyncio.sleep(min(_LOOK_S, limit_s))
+            self._hung = bool(self._waiting) and self._carrier.silent_s > limit_s
+        for timeout in self._waiting:
+            timeout.reschedule(asyncio.get_running_loop().time())
 
     async def slot(self, queue: Iterator[tuple[Exchange, bytes]]) -> None:
         """One slot of a closed loop. A request is due when the one before it has ended."""
@@ -128,16 +158,27 @@ class _Cell:
         arrivals = Arrivals()
         asked_ns = time.monotonic_ns()
         try:
-            async with asyncio.timeout(self._timeout_s):
-                await self._carrier.post(body, arrivals, exchange)
+            await self._post(exchange, body, arrivals)
         except (httpx.HTTPError, TimeoutError) as error:
             exchange.broken = _kind(error, answered=exchange.status is not None)
             exchange.error = f"{type(error).__name__}: {error}".rstrip(": ")
         finally:
+            if self._hung:
+                exchange.broken = exchange.broken and Outcome.STALLED
             _fill(exchange, arrivals, asked_ns)
             exchange.pieces = self._spool.keep(arrivals.pieces)
             self._on_done()
         return arrivals.ended_ns or exchange.ended_ns
+
+    async def _post(self, exchange: Exchange, body: bytes, arrivals: Arrivals) -> None:
+        if self._hung:
+            raise TimeoutError("not sent: the server had stopped answering")
+        async with asyncio.timeout(self._patience.request_s) as timeout:
+            self._waiting.add(timeout)
+            try:
+                await self._carrier.post(body, arrivals, exchange)
+            finally:
+                self._waiting.discard(timeout)
 
 
 def _fill(exchange: Exchange, arrivals: Arrivals, asked_ns: Nanoseconds) -> None:

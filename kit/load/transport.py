@@ -104,6 +104,11 @@ class RecordingTransport(httpx.AsyncBaseTransport):
         """Sockets that are open now."""
         return sum(not connection.closed for connection in self._all)
 
+    @property
+    def silent_s(self) -> Seconds:
+        """Time since anything came in on any open connection; 0 where none is open."""
+        return min((connection.idle_s for connection in self._all if not connection.closed), default=0.0)
+
     async def aclose(self) -> None:
         """Close every connection; exchanges under way break."""
         for connection in self._all:

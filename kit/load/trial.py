@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 
 from kit.load.arrivals import Piece
-from kit.load.driver import Job, drive
+from kit.load.driver import Job, Patience, drive
 from kit.load.metronome import Beat
 from kit.load.stream import Exchange, events
 from kit.units import NS_PER_S
@@ -41,7 +41,7 @@ class Figures:
 
 async def own(url: str, jobs: Sequence[Job], streams: int) -> list[Exchange]:
     """The kit's own driver."""
-    return (await drive(url, jobs, concurrency=streams, timeout_s=120))[0]
+    return (await drive(url, jobs, concurrency=streams, patience=Patience(120)))[0]
 
 
 def jobs_for(*, streams: int, rounds: int) -> list[Job]:

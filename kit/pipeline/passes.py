@@ -13,11 +13,11 @@ from kit.analysis import second_looks
 from kit.checks import disturbed
 from kit.errors import ServerError, TraceError
 from kit.importers.trace_tail import TraceTail
-from kit.load import ClientHealth, Exchange, Job, Prompt, coalesced, drive, run, to_record
+from kit.load import ClientHealth, Exchange, Job, Patience, Prompt, coalesced, drive, run, to_record
 from kit.pipeline.watcher import Watcher
 from kit.plan import OUTPUTS, TOGGLED, PlannedCell
 from kit.provenance import GpuWatch
-from kit.records import Cell, Launch, Phase, Repetition, RequestRecord
+from kit.records import Cell, Launch, Outcome, Phase, Repetition, RequestRecord
 from kit.runtime import Endpoint, flush_cache, server_info, set_trace
 from kit.sglang import effective_config, generate_payload, outputs_payload, prefill_payload, trace_problem
 from kit.spec import Arm, BaselineArm, Spec
@@ -110,7 +110,8 @@ def _repeat(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: t
     with GpuWatch(number) as watch:
         exchanges, health = _driven(session, cell, _jobs(session, cell, attempt, phase, prompts))
     ended_ns = time.monotonic_ns()
-    played, broken = _settled(session, before, traced=phase is not Phase.UNTRACED)
+    hung = any(exchange.broken is Outcome.STALLED for exchange in exchanges)
+    played, broken = (None, _hang(session)) if hung else _settled(session, before, traced=phase is not Phase.UNTRACED)
     records = _records(exchanges, prompts, number, speculative=not isinstance(session.arm, BaselineArm))
     together = sum(coalesced(record.chunk_ns.tolist()) for record in records)
     client = asdict(health) | {"coalesced": together, "standin": played, "log_lines": [logged, _log_lines(session)]}
@@ -127,14 +128,23 @@ def _repeat(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: t
 
 
 def _driven(session: Session, cell: Cell, jobs: list[Job]) -> tuple[list[Exchange], ClientHealth]:
+    load = session.spec.load
     return run(
         drive(
             session.endpoint.base_url,
             jobs,
             concurrency=cell.concurrency,
-            timeout_s=session.spec.load.request_timeout_s,
+            patience=Patience(load.request_timeout_s, load.silence_timeout_s),
             on_done=session.watcher.advance,
         )
+    )
+
+
+def _hang(session: Session) -> ServerError:
+    """A server that still listens, and sends nothing to anybody."""
+    return ServerError(
+        f"hang: nothing came for any request in flight for {session.spec.load.silence_timeout_s:g} s; "
+        "the point is not measured, and the server is stopped"
     )
 
 

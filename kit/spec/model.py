@@ -163,6 +163,8 @@ class Load(StrictModel):
     """A cell with a larger share of failed requests is invalid."""
     request_timeout_s: float = Field(default=600.0, gt=0)
     """A request without an end after this time is a failure."""
+    silence_timeout_s: float = Field(default=60.0, gt=0)
+    """A server that sends nothing to any request in flight for this long hangs: it is stopped, and not measured."""
 
     @model_validator(mode="after")
     def _levels_are_distinct(self) -> Self:

@@ -61,13 +61,22 @@ def test_the_build_proved_the_trace_patch_against_the_sglang_in_it(host: Engine,
     assert facts["trace"]["version"] == "1.0.0"
 
 
-def test_flashinfer_is_in_its_own_variant_alone_and_of_one_version(host: Engine) -> None:
+def test_flashinfer_is_put_into_its_own_variant_alone_in_the_pinned_version(host: Engine) -> None:
     found = {}
     for variant in ("triton", "flashinfer"):
         versions = json.loads(inside(host, variant, "cat", "/opt/speckit/image.json"))["versions"]
-        found[variant] = (versions["flashinfer-python"], versions["flashinfer-cubin"])
-    pin = LOCK["variants"]["flashinfer"]["flashinfer-python"]
-    assert found == {"triton": (None, None), "flashinfer": (pin, pin)}
+        found[variant] = versions["flashinfer-python"]
+    assert found == {"triton": None, "flashinfer": LOCK["variants"]["flashinfer"]["flashinfer-python"]}
+
+
+def test_a_second_version_of_flashinfer_stops_the_build(host: Engine) -> None:
+    other = "/usr/lib/python3/dist-packages/flashinfer_cubin-0.6.11.dist-info"
+    metadata = r"Metadata-Version: 2.1\nName: flashinfer-cubin\nVersion: 0.6.11\n"
+    program = f"mkdir {other}; printf '{metadata}' >{other}/METADATA; "
+    check = "python3 /opt/speckit/build/check_image.py flashinfer /tmp/facts"
+    done = host.docker("run", "--rm", "--entrypoint", "sh", "speckit:flashinfer", "-c", program + check, check=False)
+    assert done.returncode == 1
+    assert "flashinfer-cubin is 0.6.11 in the base image and pinned to 0.6.12" in done.stderr
 
 
 def test_kit_and_engine_do_not_share_packages(host: Engine) -> None:

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from kit.load import Job, drive, drive_schedule, run
+from kit.load import Job, Patience, drive, drive_schedule, run
 from kit.load.metronome import Beat, Pattern, started
 from kit.records import Outcome
 
@@ -43,6 +43,8 @@ async def generate(request: Request) -> Response:
         return PlainTextResponse("", status_code=500)
     if kind == "cut":
         return StreamingResponse(_cut())
+    if kind == "silent":
+        return StreamingResponse(_slow(2, 60.0))
     if kind == "hang":
         return StreamingResponse(_slow(1000, 0.05))
     now += 1
@@ -74,7 +76,7 @@ def jobs(*kinds: str) -> list[Job]:
 def test_exchanges_come_back_in_the_order_of_the_jobs_with_ordered_stamps(base_url: str) -> None:
     done: list[int] = []
     work = jobs(*["ok"] * 20)
-    exchanges, health = run(drive(base_url, work, concurrency=4, timeout_s=10, on_done=lambda: done.append(1)))
+    exchanges, health = run(drive(base_url, work, concurrency=4, patience=Patience(10), on_done=lambda: done.append(1)))
     assert [exchange.rid for exchange in exchanges] == [job.rid for job in work]
     assert len(done) == 20
     for exchange in exchanges:
@@ -86,12 +88,12 @@ def test_exchanges_come_back_in_the_order_of_the_jobs_with_ordered_stamps(base_u
 
 def test_never_more_than_the_concurrency_is_in_flight_and_it_is_reached(base_url: str) -> None:
     in_flight.clear()
-    run(drive(base_url, jobs(*["ok"] * 24), concurrency=6, timeout_s=10))
+    run(drive(base_url, jobs(*["ok"] * 24), concurrency=6, patience=Patience(10)))
     assert max(in_flight) == 6
 
 
 def test_each_failure_is_kept_with_its_kind_and_the_others_go_on(base_url: str) -> None:
-    exchanges, _ = run(drive(base_url, jobs("500", "cut", "ok", "hang"), concurrency=2, timeout_s=0.5))
+    exchanges, _ = run(drive(base_url, jobs("500", "cut", "ok", "hang"), concurrency=2, patience=Patience(0.5)))
     assert [exchange.status for exchange in exchanges] == [500, 200, 200, 200]
     assert [exchange.broken for exchange in exchanges] == [None, Outcome.CUT, None, Outcome.TIMEOUT]
     assert len(exchanges[3].pieces) > 1
@@ -101,12 +103,12 @@ def test_a_refused_connection_is_named() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    exchanges, _ = run(drive(f"http://127.0.0.1:{port}", jobs("ok"), concurrency=1, timeout_s=5))
+    exchanges, _ = run(drive(f"http://127.0.0.1:{port}", jobs("ok"), concurrency=1, patience=Patience(5)))
     assert exchanges[0].broken is Outcome.REFUSED
 
 
 def test_connections_are_there_before_the_first_request_is_due(base_url: str) -> None:
-    exchanges, health = run(drive(base_url, jobs(*["ok"] * 30), concurrency=30, timeout_s=10))
+    exchanges, health = run(drive(base_url, jobs(*["ok"] * 30), concurrency=30, patience=Patience(10)))
     sent = [exchange.sent_ns for exchange in exchanges]
     first_answer = min(exchange.pieces[0][0] for exchange in exchanges)
     assert health.connections == 30
@@ -114,7 +116,7 @@ def test_connections_are_there_before_the_first_request_is_due(base_url: str) ->
 
 
 def test_an_unknown_host_is_named() -> None:
-    exchanges, _ = run(drive("http://nowhere.invalid", jobs("ok"), concurrency=1, timeout_s=5))
+    exchanges, _ = run(drive("http://nowhere.invalid", jobs("ok"), concurrency=1, patience=Patience(5)))
     assert (exchanges[0].broken, exchanges[0].status) == (Outcome.DNS, None)
 
 
@@ -123,7 +125,7 @@ def test_a_client_without_descriptors_loses_no_request_and_says_so() -> None:
     with started(Beat(Pattern.STAGGERED, chunks=2, interval_s=0.1)) as url:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 12, hard))
-            exchanges, health = run(drive(url, jobs(*["ok"] * 40), concurrency=40, timeout_s=30))
+            exchanges, health = run(drive(url, jobs(*["ok"] * 40), concurrency=40, patience=Patience(30)))
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert len(exchanges) == 40
@@ -134,7 +136,7 @@ def test_a_client_without_descriptors_loses_no_request_and_says_so() -> None:
 def test_an_open_loop_sends_by_the_clock_and_counts_from_when_a_request_was_due(base_url: str) -> None:
     in_flight.clear()
     due = [0.0, 0.0, 0.05, 0.1, 0.1, 0.1]
-    exchanges, health = run(drive_schedule(base_url, jobs(*["ok"] * 6), due_s=due, timeout_s=10))
+    exchanges, health = run(drive_schedule(base_url, jobs(*["ok"] * 6), due_s=due, patience=Patience(10)))
     starts = [(exchange.sent_ns - exchanges[0].sent_ns) / 1e9 for exchange in exchanges]
     assert starts == pytest.approx(due, abs=1e-6)
     assert all(exchange.written_ns - exchange.sent_ns >= 0 for exchange in exchanges)
@@ -143,16 +145,32 @@ def test_an_open_loop_sends_by_the_clock_and_counts_from_when_a_request_was_due(
 
 
 def test_an_open_loop_is_not_held_up_by_an_answer_that_does_not_come(base_url: str) -> None:
-    exchanges, _ = run(drive_schedule(base_url, jobs("hang", "ok", "ok"), due_s=[0.0, 0.05, 0.1], timeout_s=0.6))
+    exchanges, _ = run(
+        drive_schedule(base_url, jobs("hang", "ok", "ok"), due_s=[0.0, 0.05, 0.1], patience=Patience(0.6))
+    )
     assert [exchange.broken for exchange in exchanges] == [Outcome.TIMEOUT, None, None]
     assert exchanges[2].ended_ns < exchanges[0].ended_ns
 
 
 def test_the_health_of_a_pass_says_what_the_client_did(base_url: str) -> None:
-    _, health = run(drive(base_url, jobs(*["ok"] * 12), concurrency=3, timeout_s=10))
+    _, health = run(drive(base_url, jobs(*["ok"] * 12), concurrency=3, patience=Patience(10)))
     assert (health.connections, health.stamps, health.spooled_bytes) == (3, "kernel", 0)
     assert health.cpu_share > 0
     assert 0 < health.send_late_p99_s <= health.send_late_s
     assert 0 < health.idle_share < 0.5
     assert health.fd_headroom > 0
     assert health.clock_step_s < 0.001
+
+
+def test_a_server_that_sends_nothing_to_anybody_is_given_up_and_what_was_not_sent_stays_unsent(base_url: str) -> None:
+    work = jobs("silent", "silent", "ok")
+    exchanges, _ = run(drive(base_url, work, concurrency=2, patience=Patience(600, silence_s=0.4)))
+    assert [exchange.broken for exchange in exchanges] == [Outcome.STALLED] * 3
+    assert [exchange.status for exchange in exchanges] == [200, 200, None]
+    assert [len(exchange.pieces) for exchange in exchanges] == [1, 1, 0]
+    assert "not sent" in (exchanges[2].error or "")
+
+
+def test_as_long_as_one_stream_flows_nobody_is_given_up(base_url: str) -> None:
+    exchanges, _ = run(drive(base_url, jobs("silent", "hang"), concurrency=2, patience=Patience(1.5, silence_s=0.4)))
+    assert [exchange.broken for exchange in exchanges] == [Outcome.TIMEOUT, Outcome.TIMEOUT]

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from kit.diagnosis import Cause, diagnose
-from kit.load import Job, Prompt, drive, to_record
+from kit.load import Job, Patience, Prompt, drive, to_record
 from kit.records import Outcome, RequestRecord
 from kit.standin.faults import Strike
 from tests.standin.process import CHAIN, Process, command, free_port, started
@@ -38,7 +38,7 @@ def load(base_url: str, *, requests: int, timeout_s: float = 2.0) -> list[Reques
         Job(f"r-{number}", {"rid": f"r-{number}", "text": prompt.text, "stream": True, "sampling_params": sampling})
         for number, prompt in enumerate(prompts)
     ]
-    exchanges, _ = asyncio.run(drive(base_url, jobs, concurrency=3, timeout_s=timeout_s))
+    exchanges, _ = asyncio.run(drive(base_url, jobs, concurrency=3, patience=Patience(timeout_s)))
     return [
         to_record(exchange, prompt, repetition=0, index=index, speculative=True)
         for index, (exchange, prompt) in enumerate(zip(exchanges, prompts, strict=True))
