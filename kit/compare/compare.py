@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 from kit.analysis import arm_server_infos, server_differences, spec_of
 from kit.checks import CellState
@@ -19,6 +20,8 @@ from kit.verdict import judge
 
 __all__ = ["compare"]
 
+MAX_CLOCK_DIFFERENCE = 0.02
+
 
 def compare(first: RunFacts, second: RunFacts, *, factor: Factor) -> RunComparison:
     """The second run against the first. ComparisonRefused when they differ in anything but `factor`."""
@@ -27,13 +30,14 @@ def compare(first: RunFacts, second: RunFacts, *, factor: Factor) -> RunComparis
     _refuse(first, second, found, factor=factor, consequences=consequences)
     mine, theirs = (Measured(facts, judge(facts)) for facts in (first, second))
     labels = _labels(first, second, factor)
+    sides = _side(mine, labels[0]), _side(theirs, labels[1])
     arms = arm_ratios(mine, theirs)
     return RunComparison(
         version=COMPARISON_VERSION,
         factor=factor,
         answer=_answer(labels, arms),
-        first=_side(mine, labels[0]),
-        second=_side(theirs, labels[1]),
+        first=sides[0],
+        second=sides[1],
         factor_fields=found.of_factor,
         consequences=consequences,
         noted=found.noted,
@@ -42,7 +46,7 @@ def compare(first: RunFacts, second: RunFacts, *, factor: Factor) -> RunComparis
         arms=arms,
         depth_times=depth_times(mine, theirs),
         taxes=taxes(mine, theirs),
-        limits=tuple(_limits(factor, first, second)),
+        limits=tuple(_limits(factor, *sides)),
     )
 
 
@@ -111,7 +115,13 @@ def _side(run: Measured, label: str) -> Side:
         headings=run.verdict.headings,
         cells=len(cells),
         valid=sum(cell.state is CellState.VALID for cell in cells),
+        sm_mhz=_median([one.sm_mhz.median for one in run.verdict.what_ran.gpus if one.sm_mhz]),
+        temperature_c=_median([one.temperature_c.median for one in run.verdict.what_ran.gpus if one.temperature_c]),
     )
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return median(values) if values else None
 
 
 _RATIO_WORDS = {
@@ -142,17 +152,21 @@ def _counts(words: dict[SpeedWord, str], found: Sequence[SpeedWord]) -> str:
     return ", ".join(counted) or "not measured"
 
 
-def _limits(factor: Factor, first: RunFacts, second: RunFacts) -> Iterator[str]:
+def _limits(factor: Factor, first: Side, second: Side) -> Iterator[str]:
     if factor is not Factor.DAY:
         yield (
-            f"The runs were made one after the other ({first.header.created_utc} and {second.header.created_utc}): "
-            f"whatever else changed in between is in every ratio beside the {factor.value}. Arms of one run, taken in "
-            "turns, would not have that."
+            f"These are two runs ({first.created_utc} and {second.created_utc}), not arms of one that took turns: "
+            f"whatever else changed in between is in every ratio beside the {factor.value}."
+        )
+    if first.sm_mhz and second.sm_mhz and abs(second.sm_mhz / first.sm_mhz - 1) > MAX_CLOCK_DIFFERENCE:
+        yield (
+            f"The GPUs ran at {first.sm_mhz:.0f} MHz in the first run and {second.sm_mhz:.0f} MHz in the second: every "
+            "ratio is partly one of clocks."
         )
     yield (
         "A gain (arm / baseline on one side over the same on the other) is free of what slows a whole run down; a "
         "ratio of throughputs is not."
     )
     yield "Intervals are over launches of these two runs; they say nothing about a third."
-    if Origin.SIMULATED in (first.header.origin, second.header.origin):
+    if Origin.SIMULATED in (first.origin, second.origin):
         yield "A simulated world shows that the procedure works; it says nothing about any GPU."

@@ -8,14 +8,14 @@ does too.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from kit.analysis import spec_of
 from kit.records import FAULT, RunFacts
-from kit.sglang import effective_config
+from kit.sglang import effective_config, trace_plugin
 
 __all__ = ["Differences", "Factor", "FieldDifference", "differences"]
 
@@ -33,10 +33,11 @@ class Factor(StrEnum):
 
 _PACKAGES = ("sglang", "torch", "triton", "flashinfer-python", "sglang-kernel")
 _ENGINE_PACKAGES = tuple(f"host.packages.{name}" for name in _PACKAGES)
+_IMAGE = ("spec.engine.image", "spec.engine.container.image", "host.image")
 _OWN_BACKEND = ".server.attention_backend"
 _FACTOR = {
-    Factor.BACKEND: ("spec.server.attention_backend", "spec.engine.image", "host.image"),
-    Factor.SGLANG: ("spec.engine.sglang", "spec.engine.image", "answered.sglang", "host.image", *_ENGINE_PACKAGES),
+    Factor.BACKEND: ("spec.server.attention_backend", *_IMAGE),
+    Factor.SGLANG: ("spec.engine.sglang", "answered", *_IMAGE, *_ENGINE_PACKAGES),
     Factor.DAY: (),
     Factor.HOST: ("host",),
 }
@@ -54,6 +55,7 @@ _FREE = (
     "spec.host",
     "spec.workload.files",
     "spec.engine.startup_timeout_s",
+    "spec.engine.urls",
     "host.simulated_truth",
 )
 # What identifies neither hardware nor engine, and the state that a GPU was in when it was asked.
@@ -63,6 +65,7 @@ _NOTED = (
     "host.visible_gpus",
     "host.memory_gib",
     "host.kit_commit",
+    "host.engine",
     "host.packages",
     "kit_version",
 )
@@ -117,21 +120,28 @@ def _fields(facts: RunFacts) -> Iterator[tuple[str, str]]:
     spec["arms"] = {arm["name"]: arm for arm in spec["arms"]}
     host = dict(header.host)
     host["gpus"] = dict(enumerate(host.get("gpus") or ()))
-    versions = {
-        str(effective_config(launch.server_info).get("version")) for launch in facts.launches if launch.server_info
-    }
+    infos = [launch.server_info for launch in facts.launches if launch.server_info]
     yield from _flat(
         {
             "origin": header.origin.value,
             "spec": spec,
             "workload_sha256": header.workload_hash,
             "rules_version": header.rules_version,
-            "answered": {"sglang": sorted(versions)},
+            "answered": _answered(infos),
             "faults": [said for said in header.declarations if said.startswith(FAULT)],
             "host": host,
             "kit_version": header.kit_version,
         }
     )
+
+
+def _answered(infos: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Versions that servers told of themselves and of what is installed beside them."""
+    found: dict[str, set[str]] = {"sglang": {str(effective_config(info).get("version")) for info in infos}}
+    for plugin in map(trace_plugin, infos):
+        for name, version in plugin.packages if plugin else ():
+            found.setdefault(name, set()).add(version)
+    return {name: sorted(versions) for name, versions in found.items()}
 
 
 def _flat(value: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

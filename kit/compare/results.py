@@ -17,7 +17,10 @@ COMPARISON_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two runs. `label` is its value of the factor; `cells` of which `valid` may decide."""
+    """One of the two runs. `label` is its value of the factor; `cells` of which `valid` may decide.
+
+    `sm_mhz` and `temperature_c` are medians over its cells and GPUs; None where nobody sampled them.
+    """
 
     label: str
     run_id: str
@@ -29,6 +32,8 @@ class Side:
     headings: tuple[Heading, ...]
     cells: int
     valid: int
+    sm_mhz: float | None
+    temperature_c: float | None
 
 
 @dataclass(frozen=True, slots=True)

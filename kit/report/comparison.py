@@ -106,10 +106,13 @@ def _sides(sides: Sequence[Side]) -> str:
             text(side.created_utc),
             code(side.spec_hash),
             f"{side.valid} of {counted(side.cells, 'cell')}",
+            *("not sampled" if value is None else f"{value:.0f}" for value in (side.sm_mhz, side.temperature_c)),
         )
         for name, side in zip(("first", "second"), sides, strict=True)
     ]
-    return table(("Run", "Called", "Run id", "Created", "Spec, SHA-256", "Valid"), rows, align="llllll")
+    return table(
+        ("Run", "Called", "Run id", "Created", "Spec, SHA-256", "Valid", "SM clock, MHz", "°C"), rows, align="llllllrr"
+    )
 
 
 def _arms(comparison: RunComparison) -> str:

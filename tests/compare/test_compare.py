@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from kit.compare import Factor, RunComparison, compare
-from kit.records import Launch, LaunchStatus, Outcome
+from kit.records import GpuSample, Launch, LaunchStatus, Outcome, RunFacts
 from kit.stats import Estimate, SpeedWord
 from tests.builders import edit_launches, edit_requests
 from tests.compare.runs import CHEAPER, pair
@@ -92,4 +92,21 @@ def test_the_answer_counts_every_word() -> None:
 
 
 def test_a_reader_is_told_that_the_runs_were_made_one_after_the_other() -> None:
-    assert "one after the other" in compared().limits[0]
+    assert "whatever else changed in between" in compared().limits[0]
+
+
+@pytest.mark.parametrize(("mhz", "said"), [(1980, False), (1590, True)])
+def test_another_clock_of_the_gpus_is_said(mhz: int, said: bool) -> None:
+    first, second = (_clocked(facts, at) for facts, at in zip(pair(), (1980, mhz), strict=True))
+    found = compare(first, second, factor=Factor.BACKEND)
+    assert (found.first.sm_mhz, found.second.sm_mhz) == (1980, mhz)
+    assert any("every ratio is partly one of clocks" in limit for limit in found.limits) is said
+
+
+def _clocked(facts: RunFacts, mhz: int) -> RunFacts:
+    samples = [
+        GpuSample(one.repetition, 0, at_ns, sm_mhz=mhz, processes=1)
+        for one in facts.repetitions
+        for at_ns in (one.started_ns, one.ended_ns)
+    ]
+    return replace(facts, gpu_samples=tuple(samples))

@@ -79,6 +79,26 @@ def test_another_engine_on_another_host_is_two_factors() -> None:
     assert refused(here, there, Factor.HOST) == ('host.packages.torch: "2.11.0" | "2.12.0"',)
 
 
+def test_what_is_installed_beside_the_server_belongs_to_the_version_of_sglang() -> None:
+    first, _ = pair()
+    here, there = (
+        edit_launches(first, lambda one: _with(one, speckit_trace={"packages": {"torch": version}}))  # noqa: B023
+        for version in ("2.11.0", "2.12.0")
+    )
+    there = headed(there, run_id="other")
+    assert refused(here, there, Factor.DAY) == ('answered.torch: ["2.11.0"] | ["2.12.0"]',)
+    assert differences(here, there, factor=Factor.SGLANG).refused == ()
+
+
+@pytest.mark.parametrize("factor", [Factor.BACKEND, Factor.SGLANG])
+def test_another_backend_or_version_may_need_another_image(factor: Factor) -> None:
+    first, _ = pair()
+    here, there = (headed(first, host=HOST | {"image": {"id": name}, "engine": {"docker": name}}) for name in "ab")
+    assert [one.field for one in differences(here, there, factor=factor).of_factor] == ["host.image.id"]
+    assert [one.field for one in differences(here, there, factor=factor).noted] == ["host.engine.docker"]
+    assert [one.field for one in differences(here, there, factor=Factor.DAY).refused] == ["host.image.id"]
+
+
 def test_a_kernel_build_and_the_state_of_the_bus_are_noted_and_refuse_nothing() -> None:
     first, _ = pair()
     here = headed(first, host=HOST | {"platform": "Linux-1", "kit_commit": "a"})
