@@ -69,7 +69,7 @@ def test_a_mount_that_cannot_be_written_is_one_line_with_the_remedy(host: Engine
 
 def test_the_selftest_runs_anywhere(host: Engine) -> None:
     strict = ("--read-only", "--tmpfs", "/tmp", "--network", "none", "--user", UID)
-    done = host.docker("run", "--rm", *strict, "speckit", "selftest", "--replications", "2", check=False)
+    done = host.docker("run", "--rm", *strict, "speckit", "selftest", "--replications", "1", check=False)
     assert "Traceback" not in done.stderr
     assert len(done.stdout.splitlines()) > 10
 
