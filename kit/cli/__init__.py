@@ -11,7 +11,6 @@ from kit import __version__
 from kit.cli.compare import compare_runs
 from kit.cli.doctor import doctor
 from kit.cli.evidence import diagnose_log, extract_contract, fetch_model, import_capture_files
-from kit.cli.load import load_check
 from kit.cli.runs import list_runs, report, run, show
 from kit.cli.selftest import selftest
 from kit.cli.specs import check, plan, schema
@@ -65,7 +64,6 @@ for command in (
     import_capture_files,
     diagnose_log,
     selftest,
-    load_check,
     doctor,
 ):
     main.add_command(command)

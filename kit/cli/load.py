@@ -1,39 +1,27 @@
-"""The command that tries the load generator on this machine."""
+"""`speckit selftest --load`: tries the load generator on this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 
 import click
 
-from kit.cli.options import json_option, print_json
 from kit.errors import SpeckitError
-from kit.load.selfcheck import LEVELS, LoadCheck, check_load
+from kit.load.selfcheck import LoadCheck, check_load
 
-__all__ = ["load_check"]
+__all__ = ["prove_load"]
 
 
-@click.command("load-check")
-@click.option("--streams", type=click.IntRange(min=1), multiple=True, default=LEVELS, help="At once; repeatable.")
-@click.option("--windows", type=click.IntRange(min=1), default=3, help="Windows of about 4 s; medians are printed.")
-@json_option
-def load_check(streams: tuple[int, ...], windows: int, as_json: bool) -> None:
-    """Prove that the load generator is not the bottleneck here: rate, and arrival times against known ones.
-
-    \b
-    speckit load-check --streams 32 --windows 1
-    """
-    done = []
-    for check in check_load(levels=streams, windows=windows):
-        done.append(check)
-        if not as_json:
-            click.echo("\n".join(_lines(check)))
-    if as_json:
-        print_json({"schema_version": 1, "levels": [asdict(check) for check in done]})
-    if bad := [check for check in done if check.misses]:
-        where = ", ".join(f"{check.streams} {check.pattern.value}" for check in bad)
-        raise SpeckitError(f"the load generator falls short at {where} streams; free a core, or measure fewer at once")
+def prove_load(levels: Sequence[int]) -> None:
+    """Print what the generator reaches at every level; raises SpeckitError where it falls short."""
+    bad = []
+    for check in check_load(levels=levels):
+        click.echo("\n".join(_lines(check)))
+        bad += [f"{check.streams} {check.pattern.value}"] if check.misses else []
+    if bad:
+        raise SpeckitError(
+            f"the load generator falls short at {', '.join(bad)} streams; free a core, or measure fewer at once"
+        )
 
 
 def _lines(check: LoadCheck) -> Iterator[str]:

@@ -66,8 +66,8 @@ def test_the_command_fails_where_the_generator_falls_short(
     misses: tuple[str, ...], code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = LoadCheck(Pattern.LOCKSTEP, 250, 3, GOOD, misses)
-    monkeypatch.setattr("kit.cli.load.check_load", lambda *, levels, windows: iter([made]))
-    result = CliRunner().invoke(main, ["load-check"])
+    monkeypatch.setattr("kit.cli.load.check_load", lambda *, levels: iter([made]))
+    result = CliRunner().invoke(main, ["selftest", "--load"])
     assert result.exit_code == code
     assert "250 streams, lockstep: 99.8% of the ideal rate" in result.output
     assert ("falls short at 250 lockstep streams" in result.output) == bool(misses)
