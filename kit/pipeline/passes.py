@@ -149,7 +149,6 @@ def _repeat(session: Session, cell: Cell, attempt: int, phase: Phase, prompts: t
 
 def _driven(session: Session, cell: Cell, jobs: list[Job]) -> tuple[list[Exchange], ClientHealth]:
     """A closed loop, or with a rate an open one."""
-<<<<<<< HEAD
     url, on_done = session.endpoint.base_url, session.watcher.advance
     load = session.spec.load
     patience = Patience(load.request_timeout_s, load.silence_timeout_s)
@@ -157,13 +156,6 @@ def _driven(session: Session, cell: Cell, jobs: list[Job]) -> tuple[list[Exchang
     if per_second is None or rule is None:
         return run(drive(url, jobs, concurrency=cell.concurrency, patience=patience, on_done=on_done))
     due_s = due_times(rule, requests=len(jobs), per_second=per_second)
-=======
-    load, url, on_done = session.spec.load, session.endpoint.base_url, session.watcher.advance
-    patience = Patience(load.request_timeout_s, load.silence_timeout_s)
-    if session.per_second is None or load.arrival is None:
-        return run(drive(url, jobs, concurrency=cell.concurrency, patience=patience, on_done=on_done))
-    due_s = due_times(load.arrival, requests=len(jobs), per_second=session.per_second)
->>>>>>> 3ec1848 (Load that arrives by the clock, and goodput under stated limits)
     return run(drive_schedule(url, jobs, due_s=due_s, patience=patience, on_done=on_done))
 
 
