@@ -64,12 +64,23 @@ def run(  # noqa: PLR0913
     if resume and out is None:
         raise SpecError("--resume: which run? name its file with --out")
     sitting = Sitting(out, selected(arms, levels, blocks), resume=resume, launches=launches, faults=faults)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _end_politely()
     # Before measuring: an hour later is too late to find out.
     _require_places(reports, (out or results_folder() / "x").parent)
     with progress(wanted=not no_progress) as watcher:
         path = run_spec(spec, sitting=sitting, watcher=watcher)
     _publish(path, reports, as_json)
+
+
+def _end_politely() -> None:
+    """Let whatever asks the process to end do what Ctrl-C does, also in the background, where shells ignore Ctrl-C.
+
+    A hang-up that somebody chose to survive (nohup) stays ignored.
+    """
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(asked, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
 def _require_places(*folders: Path) -> None:
@@ -118,7 +129,7 @@ def report(run_file: Path | None, out: Path, form: str | None, heading_level: in
 def _measured_default(spec: Path) -> Path:
     """A run of the image's default spec, announced on the first line."""
     title = preview(spec).spec.title
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _end_politely()
     with progress() as watcher:
         watcher.say(f"{results_folder()} holds no run: measuring the image's default spec ({title})")
         return run_spec(spec, sitting=Sitting(), watcher=watcher)

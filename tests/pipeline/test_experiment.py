@@ -155,7 +155,8 @@ def test_a_server_that_is_killed_while_it_serves_costs_its_launch_alone(tmp_path
     assert cut.phase is Phase.WARMUP  # the pass in flight is kept
 
 
-def test_interrupting_keeps_what_was_finished_and_leaves_no_server(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupting_keeps_what_was_finished_and_leaves_no_server(asked: signal.Signals, tmp_path: Path) -> None:
     source = write_spec(tmp_path, load={"concurrency": [1, 4], "waves": 15, "min_requests": 15, "warmup_requests": 1})
     out = tmp_path / "run.duckdb"
     command = [sys.executable, "-m", "kit", "run", str(source), "--out", str(out), "--reports", str(tmp_path)]
@@ -164,7 +165,7 @@ def test_interrupting_keeps_what_was_finished_and_leaves_no_server(tmp_path: Pat
         while time.monotonic() < deadline and not (repetitions := _repetitions(out)):
             time.sleep(0.2)
         servers = _children(kit.pid)
-        kit.send_signal(signal.SIGINT)
+        kit.send_signal(asked)
         message = kit.communicate(timeout=120)[1]
     assert kit.returncode == 130
     assert "finished repetitions are in" in message
