@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -172,7 +173,13 @@ def test_controls_that_change_nothing_here_are_taken(pinned: httpx.Client, path:
 @contextmanager
 def one_running_and_one_queued(client: httpx.Client) -> Iterator[Future[httpx.Response]]:
     """The answer to the queued request, whose rid is `queued-1`."""
-    long = {"rid": "first", "text": "a", "stream": True, "sampling_params": GREEDY | {"max_new_tokens": 490}}
+    # A connection that closes aborts its rid when the server notices, which may be in the next test.
+    long = {
+        "rid": f"first-{uuid4().hex}",
+        "text": "a",
+        "stream": True,
+        "sampling_params": GREEDY | {"max_new_tokens": 490},
+    }
     queued = {"rid": "queued-1", "text": "b", "sampling_params": GREEDY}
     with ThreadPoolExecutor(1) as pool, client.stream("POST", "/generate", json=long) as running:
         # Dropping the iterator would close the connection and so abort the request.
