@@ -159,13 +159,13 @@ def test_a_recorded_death_gives_the_first_error_block(call: dict[str, Any]) -> N
 
 def test_the_recorded_seed_is_named_with_the_right_parameter() -> None:
     case = json.loads((LOGS / "field" / "requests.jsonl").read_text().split("\n")[0])
-    found = diagnose(case["server_log"], sampling_keys=load("0.5.15.post1").sampling_keys)
+    found = diagnose(case["server_log"], names=load("0.5.15.post1"))
     assert found.cause is Cause.REQUEST_FAILED
     assert found.advice.startswith("SGLang calls seed sampling_seed; ")
 
 
 def test_an_unknown_flag_gets_the_nearest_one() -> None:
-    found = diagnose(log("unknown_flag"), exit_code=2, flags=load("0.5.15.post1").flags)
+    found = diagnose(log("unknown_flag"), exit_code=2, names=load("0.5.15.post1"))
     assert found.advice.startswith("did you mean --speculative-num-steps? ")
 
 

@@ -56,7 +56,7 @@ def diagnose_log(log: Path, exit_code: int | None, version: str, as_json: bool) 
         raise ImportFileError(f"{log}: cannot be read ({error.strerror}); name a server log") from None
     if "\0" in text or not text.strip():
         raise ImportFileError(f"{log}: empty, or not text; name the file that the server's output and errors went to")
-    found = diagnose(text, exit_code=exit_code, flags=known.flags, sampling_keys=known.sampling_keys)
+    found = diagnose(text, exit_code=exit_code, names=known)
     if as_json:
         print_json(asdict(found))
         return

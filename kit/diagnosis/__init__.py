@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Protocol
 
 from kit.diagnosis.adaptive import DepthLog, depth_log
 from kit.diagnosis.causes import REMEDIES, Cause
@@ -18,7 +19,7 @@ from kit.diagnosis.exits import engine_word, from_exit_status, status_note
 from kit.diagnosis.findings import Finding, degraded, fatal, handled, of_request
 from kit.diagnosis.log import Line, Origin, failures, read
 
-__all__ = ["Cause", "DepthLog", "Diagnosis", "depth_log", "diagnose", "diagnose_requests"]
+__all__ = ["Cause", "DepthLog", "Diagnosis", "Names", "depth_log", "diagnose", "diagnose_requests"]
 
 _SIGTERM = "SIGTERM received"
 _TAIL_LINES = 5
@@ -50,13 +51,24 @@ class Diagnosis:
     excerpt: tuple[str, ...] = ()
 
 
+class Names(Protocol):
+    """What a version of SGLang calls its options and sampling parameters; `kit.contract` knows it."""
+
+    @property
+    def flags(self) -> Collection[str]:
+        """Option names."""
+
+    @property
+    def sampling_keys(self) -> Collection[str]:
+        """Sampling parameters."""
+
+
 def diagnose(
     log_text: str,
     *,
     exit_code: int | None = None,
     oom_killed: bool | None = None,
-    flags: Collection[str] = (),
-    sampling_keys: Collection[str] = (),
+    names: Names | None = None,
 ) -> Diagnosis:
     """Root cause of a server's end, or what is wrong with a server that lives.
 
@@ -65,8 +77,7 @@ def diagnose(
         exit_code: as Python reports it (-9) or as a shell does (137); None while the server runs.
         oom_killed: what the container engine says about the kernel's OOM killer; None takes its word from the log,
             where the docker runtime leaves it.
-        flags: option names of this SGLang, for a suggestion when one is unknown.
-        sampling_keys: sampling parameters of this SGLang, for the same purpose.
+        names: what this SGLang calls things, for a suggestion when a name is unknown to it.
     """
     lines = read(log_text)
     oom_killed = engine_word(lines) if oom_killed is None else oom_killed
@@ -87,7 +98,7 @@ def diagnose(
         root,
         time=_time(lines, root.line),
         contributing=_contributing(root, notes, lines, exit_code=exit_code, oom_killed=oom_killed),
-        suggestion=_suggestion(root, flags, sampling_keys),
+        suggestion=_suggestion(root, names.flags if names else (), names.sampling_keys if names else ()),
     )
 
 

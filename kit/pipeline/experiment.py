@@ -123,8 +123,7 @@ def _ended(launch: Launch, server: Server, sglang: str) -> Launch:
     code, log = server.stop(), server.log_text()
     launch = replace(launch, exit_code=code, log=log)
     if launch.status is LaunchStatus.FAILED and launch.server_info is not None:
-        known = contract.load(sglang)
-        found = diagnose(log, exit_code=code, flags=known.flags, sampling_keys=known.sampling_keys)
+        found = diagnose(log, exit_code=code, names=contract.load(sglang))
         if found.cause not in (Cause.NONE, Cause.STOPPED):
             launch = replace(launch, failure=f"{launch.failure}; {found.title}; {found.advice}")
     return launch

@@ -184,15 +184,13 @@ class ContainerServer:
             time.sleep(_POLL_S)
 
     def _cause(self, container: Container) -> str:
-        known = load(self._order.sglang)
         state = container.attrs["State"]
         code = state["ExitCode"] if state["Status"] == "exited" else None
         found = diagnose(
             self.log_text(),
             exit_code=code,
             oom_killed=oom_killed(container),
-            flags=known.flags,
-            sampling_keys=known.sampling_keys,
+            names=load(self._order.sglang),
         )
         return f"{found.title}; {found.advice}"
 

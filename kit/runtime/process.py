@@ -77,10 +77,8 @@ class ProcessServer:
             )
 
     def _cause(self, code: int | None) -> str:
-        known = load(self._order.sglang)
-        found = diagnose(self.log_text(), exit_code=code, flags=known.flags, sampling_keys=known.sampling_keys)
+        found = diagnose(self.log_text(), exit_code=code, names=load(self._order.sglang))
         return f"{found.title}; {found.advice}"
-        return f"the server ended with {code} while it was measured: {self._cause(code)}" if code is not None else None
 
     def stop(self) -> int | None:
         if self._process is None:

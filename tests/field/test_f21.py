@@ -80,7 +80,7 @@ def test_an_empty_500_and_a_cut_200_are_failures_and_no_answers_of_no_token(
 
 @pytest.mark.parametrize("row", NATIVE, ids=lambda row: row["case"])
 def test_the_servers_log_names_the_parameter_of_a_failed_request(row: dict[str, Any]) -> None:
-    found = diagnose(row["server_log"], sampling_keys=contract.load("0.5.23").sampling_keys)
+    found = diagnose(row["server_log"], names=contract.load("0.5.23"))
     assert found.cause is Cause.REQUEST_FAILED
     assert "seed is no sampling parameter" in found.title
     assert found.advice.startswith("SGLang calls seed sampling_seed; ")
