@@ -81,6 +81,15 @@ def test_a_selection_is_called_partial() -> None:
     assert text.count("PARTIAL: ") == 3
 
 
+def test_plan_tells_how_many_blocks_a_difference_needs() -> None:
+    text = speckit("plan", QUICKSTART, "--blocks", "2").stdout
+    assert "this plan has 2)" in text
+    quiet, busy, wild = json.loads(speckit("plan", QUICKSTART, "--json").stdout)["blocks_needed"]
+    assert [row["launch_sd"] for row in (quiet, busy, wild)] == [0.01, 0.03, 0.1]
+    assert quiet["blocks"]["1.5"] == 3
+    assert quiet["blocks"]["1.05"] < busy["blocks"]["1.05"] < wild["blocks"]["1.05"]
+
+
 def test_plan_as_json_holds_every_launch() -> None:
     plan = json.loads(speckit("plan", QUICKSTART, "--json", "--blocks", "1", "--arms", "baseline,k3").stdout)
     assert {launch["arm"] for launch in plan["launches"]} == {"baseline", "k3"}

@@ -77,6 +77,7 @@ def _as_data(view: Preview) -> dict[str, object]:
         "commands": {arm: list(flags) for arm, flags in view.commands.items()},
         "estimated_minutes": view.estimate_s / 60,
         "assumed": asdict(view.timing),
+        "blocks_needed": [asdict(row) for row in view.power],
     }
 
 
@@ -92,10 +93,24 @@ def _as_text(view: Preview) -> Iterator[str]:
     for arm in dict.fromkeys(launch.arm for launch in view.plan.launches):
         yield f"{arm}: {shlex.join(view.commands[arm])}"
     yield ""
+    yield from _power(view)
     yield (
         f"estimated {_duration(view.estimate_s)}, if a server starts in {view.timing.startup_s:g} s and an iteration "
         f"takes {view.timing.iteration_s * 1000:g} ms without speculation; registered hash {view.spec_hash[:12]}"
     )
+
+
+def _power(view: Preview) -> Iterator[str]:
+    """How many blocks a difference needs, which depends on noise that nobody knows before the first two launches."""
+    yield (
+        f"blocks that find a true ratio beyond {view.spec.decision.noise_threshold:.0%} in four runs of five (one "
+        f"comparison, one-sided 5 %; this plan has {len({launch.block for launch in view.plan.launches})}):"
+    )
+    yield f"{'launches differ by (sd)':>24}" + "".join(f"{ratio:>8g}x" for ratio in view.power[0].blocks)
+    for row in view.power:
+        needed = "".join(f"{'>1000' if blocks is None else blocks:>9}" for blocks in row.blocks.values())
+        yield f"{row.launch_sd:>24.0%}{needed}"
+    yield ""
 
 
 def _load(cell: PlannedCell) -> str:

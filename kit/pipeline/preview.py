@@ -12,9 +12,25 @@ from kit.plan import Plan, Selection, Timing, estimate_seconds, make_plan, timin
 from kit.sglang import generate_payload, launch_flags
 from kit.spec import AdaptiveArm, Spec, load_spec, prereg_hash, registered
 from kit.standin.world import load_world
+from kit.stats import blocks_needed
 from kit.units import Seconds
 
-__all__ = ["Preview", "preview"]
+__all__ = ["Power", "Preview", "preview"]
+
+# Between launches of one arm on a quiet GPU, on a busy one, and on a host whose launches differ like two machines.
+_LAUNCH_SDS = (0.01, 0.03, 0.1)
+_RATIOS = (1.05, 1.1, 1.2, 1.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """Blocks that find a true ratio beyond the spec's noise threshold in four runs of five (method 5.6), by ratio.
+
+    `launch_sd` is the sd of log throughput between launches of one arm. None: not within a thousand.
+    """
+
+    launch_sd: float
+    blocks: dict[float, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +44,7 @@ class Preview:
     spec_hash: str
     timing: Timing
     estimate_s: Seconds
+    power: tuple[Power, ...]
 
 
 def preview(source: Path, selection: Selection | None = None) -> Preview:
@@ -51,7 +68,13 @@ def preview(source: Path, selection: Selection | None = None) -> Preview:
         spec_hash=prereg_hash(registered(spec, workload_hash=prompts.sha256)),
         timing=timing,
         estimate_s=estimate_seconds(plan, timing=timing, output_tokens=mean_tokens),
+        power=tuple(_power(launch_sd, spec.decision.noise_threshold) for launch_sd in _LAUNCH_SDS),
     )
+
+
+def _power(launch_sd: float, threshold: float) -> Power:
+    found = {ratio: blocks_needed(ratio, launch_sd=launch_sd, noise_threshold=threshold) for ratio in _RATIOS}
+    return Power(launch_sd, found)
 
 
 def _check_world(spec: Spec, source: Path) -> None:
