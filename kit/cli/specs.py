@@ -106,7 +106,7 @@ def _power(view: Preview) -> Iterator[str]:
         f"blocks that find a true ratio beyond {view.spec.decision.noise_threshold:.0%} in four runs of five (one "
         f"comparison, one-sided 5 %; this plan has {len({launch.block for launch in view.plan.launches})}):"
     )
-    yield f"{'launches differ by (sd)':>24}" + "".join(f"{ratio:>8g}x" for ratio in view.power[0].blocks)
+    yield f"{'launches differ by (sd)':>24}" + "".join(f"{ratio:>8}x" for ratio in view.power[0].blocks)
     for row in view.power:
         needed = "".join(f"{'>1000' if blocks is None else blocks:>9}" for blocks in row.blocks.values())
         yield f"{row.launch_sd:>24.0%}{needed}"

@@ -30,7 +30,7 @@ class Power:
     """
 
     launch_sd: float
-    blocks: dict[float, int | None]
+    blocks: dict[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def preview(source: Path, selection: Selection | None = None) -> Preview:
 
 
 def _power(launch_sd: float, threshold: float) -> Power:
-    found = {ratio: blocks_needed(ratio, launch_sd=launch_sd, noise_threshold=threshold) for ratio in _RATIOS}
+    found = {f"{ratio:g}": blocks_needed(ratio, launch_sd=launch_sd, noise_threshold=threshold) for ratio in _RATIOS}
     return Power(launch_sd, found)
 
 
