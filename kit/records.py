@@ -19,6 +19,8 @@ from kit.units import Nanoseconds, Seconds, Tokens
 
 __all__ = [
     "FAULT",
+    "NO_TEXT",
+    "SYNTHETIC",
     "Cell",
     "GpuSample",
     "Ints",
@@ -41,6 +43,12 @@ __all__ = [
 
 FAULT = "FAULT ASKED FOR: "
 """How the declaration of a stand-in's fault begins."""
+
+SYNTHETIC = "SYNTHETIC CONTENT: class "
+"""How the declaration of a class of prompts begins whose text is no natural one; the name of the class follows."""
+
+NO_TEXT = "tokens are counted and the text is empty"
+"""What `error` says of an answer that ended well and gave the user nothing to read."""
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

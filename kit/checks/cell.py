@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kit.analysis import CellResult, depth_of
 from kit.checks.evidence import Evidence, about_cell
 from kit.checks.results import Code, Doubt, Severity
-from kit.records import Outcome, Phase
+from kit.records import NO_TEXT, Outcome, Phase, RequestRecord
 from kit.sglang import admission_limit, eager_from, effective_config, retracted_in
 from kit.spec import AdaptiveArm
 
@@ -16,6 +16,7 @@ __all__ = [
     "cached_tokens",
     "dead_draft",
     "eager_decode",
+    "empty_texts",
     "failed_requests",
     "few_waves",
     "identity_failed",
@@ -46,6 +47,26 @@ def failed_requests(evidence: Evidence) -> Iterator[Doubt]:
                 f"{cell.failed} of {cell.requests} requests failed ({kinds}); the limit is {limit:.1%}{reason}",
                 hint,
             )
+
+
+def empty_texts(evidence: Evidence) -> Iterator[Doubt]:
+    """Tokens counted for an answer without text reach no user; the limit is that of failures."""
+    limit, cell_of = evidence.spec.load.failure_limit, {one.repetition: cell.cell for cell, one in evidence.passes()}
+    empty = Counter(cell_of.get(one.repetition) for one in evidence.facts.requests if _is_textless(one))
+    for cell, _ in evidence.cells():
+        if count := empty[cell.cell]:
+            yield about_cell(
+                cell,
+                Code.EMPTY_TEXTS,
+                Severity.INVALID if count > limit * cell.requests else Severity.DOUBT,
+                f"suspicious: {count} of {cell.requests} answers count tokens and have an empty text; "
+                f"the limit is {limit:.1%}",
+                "look at their output ids: a prompt format that ends the turn at once is the usual cause",
+            )
+
+
+def _is_textless(request: RequestRecord) -> bool:
+    return request.outcome is Outcome.OK and request.error == NO_TEXT
 
 
 def _told(evidence: Evidence, cell: CellResult) -> tuple[str, str]:

@@ -32,6 +32,7 @@ CHECKS: tuple[Check, ...] = (
     trace.trace_untrusted,
     trace.trace_unreviewed,
     cell.failed_requests,
+    cell.empty_texts,
     cell.nan_logits,
     cell.identity_failed,
     cell.cached_tokens,

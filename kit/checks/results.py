@@ -59,6 +59,7 @@ class Code(StrEnum):
     FEW_WAVES = "few_waves"
     LOOPING_OUTPUTS = "looping_outputs"
     SHORT_OUTPUTS = "short_outputs"
+    EMPTY_TEXTS = "empty_texts"
     LAUNCH_FAILED = "launch_failed"
     LAUNCH_VOID = "launch_void"
     ONE_LAUNCH = "one_launch"

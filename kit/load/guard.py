@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kit.load.workload import Prompt
+from kit.records import SYNTHETIC
 
 __all__ = ["doubtful_content"]
 
@@ -20,6 +21,8 @@ __all__ = ["doubtful_content"]
 # Tokens drawn at random from a vocabulary share next to nothing.
 MIN_WORDS: Final = 300
 MIN_COMMON_SHARE: Final = 0.05
+# Scripts without spaces make one word of a whole sentence; there, characters are counted instead.
+MAX_WORD: Final = 20
 COMMON: Final = 10
 # Prose shrinks to about a half, a paragraph that is repeated to almost nothing.
 MIN_CHARACTERS: Final = 400
@@ -37,14 +40,14 @@ def doubtful_content(prompts: Sequence[Prompt]) -> tuple[str, ...]:
     for prompt in prompts:
         classes[prompt.prompt_class].append(prompt.text)
     return tuple(
-        f"SYNTHETIC CONTENT: class {name} {what}; no claim about speculation follows from it"
+        f"{SYNTHETIC}{name} {what}; no claim about speculation follows from it"
         for name, texts in classes.items()
         for what in _signs(texts)
     )
 
 
 def _signs(texts: Sequence[str]) -> Iterator[str]:
-    words = [word for text in _bodies(texts) for word in _WORD.findall(text)]
+    words = _words(_bodies(texts))
     common = sum(count for _, count in Counter(words).most_common(COMMON))
     if len(words) >= MIN_WORDS and common < MIN_COMMON_SHARE * len(words):
         yield f"looks like random tokens (its {COMMON} most frequent words make up {common / len(words):.1%})"
@@ -55,6 +58,12 @@ def _signs(texts: Sequence[str]) -> Iterator[str]:
     alike = max(Counter(long).values(), default=0)
     if alike > 1 and alike > MIN_ALIKE * len(texts):
         yield f"is one prompt over again in {alike} of {len(texts)} cases"
+
+
+def _words(texts: Sequence[str]) -> list[str]:
+    words = [word for text in texts for word in _WORD.findall(text)]
+    characters = sum(map(len, words))
+    return [character for word in words for character in word] if characters > MAX_WORD * len(words) else words
 
 
 def _bodies(texts: Sequence[str]) -> list[str]:

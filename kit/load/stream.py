@@ -14,7 +14,7 @@ import orjson
 
 from kit.load.arrivals import Piece
 from kit.load.workload import Prompt
-from kit.records import Outcome, RequestRecord
+from kit.records import NO_TEXT, Outcome, RequestRecord
 from kit.sglang import ContractViolation, Meta, read_meta
 from kit.units import Nanoseconds
 
@@ -51,11 +51,12 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The events of a 200 stream, put together."""
+    """The events of a 200 stream, put together; `textless` when each of them carried a text without a character."""
 
     chunk_ns: list[Nanoseconds]
     chunk_tokens: list[int]
     output_ids: list[int]
+    textless: bool
     final: dict[str, Any] | None
 
 
@@ -107,6 +108,7 @@ def _assemble(pieces: Sequence[Piece]) -> _Answer:
     chunk_tokens: list[int] = []
     ids: list[int] = []
     choices: list[Any] = []
+    textless = True
     final = None
     for at_ns, payload in events(pieces):
         if payload == _DONE:
@@ -115,6 +117,7 @@ def _assemble(pieces: Sequence[Piece]) -> _Answer:
         if "error" in event:
             raise _StreamError(str(event["error"])[:500])
         meta, new = event["meta_info"], event.get("output_ids") or []
+        textless = textless and event.get("text") == ""
         tokens = meta["completion_tokens"] - sum(chunk_tokens)
         ids = _joined(ids, new, tokens, meta["completion_tokens"], "output_ids")
         if tokens > 0:
@@ -126,7 +129,7 @@ def _assemble(pieces: Sequence[Piece]) -> _Answer:
             final = _kept(event)
     if final is not None and choices:
         final[_CHOICES] = choices
-    return _Answer(chunk_ns, chunk_tokens, ids, final)
+    return _Answer(chunk_ns, chunk_tokens, ids, textless, final)
 
 
 def _kept(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,7 +158,7 @@ def _judged(base: RequestRecord, exchange: Exchange, answer: _Answer, speculativ
         meta = read_meta(answer.final, speculative=speculative)
     except ContractViolation as error:
         return replace(base, outcome=Outcome.MALFORMED, error=str(error))
-    outcome, trouble = _finish(meta, exchange)
+    outcome, trouble = _finish(meta, exchange, textless=answer.textless)
     return replace(
         base,
         outcome=outcome,
@@ -176,7 +179,7 @@ def _judged(base: RequestRecord, exchange: Exchange, answer: _Answer, speculativ
     )
 
 
-def _finish(meta: Meta, exchange: Exchange) -> tuple[Outcome, str | None]:
+def _finish(meta: Meta, exchange: Exchange, *, textless: bool) -> tuple[Outcome, str | None]:
     if meta.finish_reason == "abort":
         return Outcome.ABORTED, "the server aborted the request"
     if meta.matched == _NAN:
@@ -185,4 +188,4 @@ def _finish(meta: Meta, exchange: Exchange) -> tuple[Outcome, str | None]:
         return Outcome.EMPTY, "the answer has no token"
     if exchange.broken is not None:
         return exchange.broken, exchange.error
-    return Outcome.OK, None
+    return Outcome.OK, NO_TEXT if textless else None

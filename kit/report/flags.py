@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.verdict import Heading
+from kit.report.escape import text
+from kit.verdict import Content, Heading
 
-__all__ = ["flag_line", "flag_words"]
+__all__ = ["flag_line", "flag_words", "kind_of_prompt"]
 
 _MEANING = {
     Heading.SIMULATED: "every number comes from the built-in simulator, not from a model on a GPU",
@@ -16,6 +17,7 @@ _MEANING = {
     Heading.PARTIAL: "less was measured than the spec asks for",
     Heading.NOT_PINNED: "a model, image or engine version was not fixed in the spec",
     Heading.NOT_PRE_REGISTERED: "nothing proves that the rules were fixed before the first request",
+    Heading.SYNTHETIC_CONTENT: "some prompts are random or repeated text, good for the shape of a load alone",
     Heading.GATE_FAILED: "acceptance measured at one draft length must not be carried over to another",
 }
 _CLEAN = "measured by this kit on the host named below, versions pinned, rules fixed before the first request"
@@ -31,3 +33,8 @@ def flag_line(headings: Sequence[Heading]) -> str:
 def flag_words(headings: Sequence[Heading]) -> str:
     """The flags alone, for a terminal."""
     return ", ".join(heading.value for heading in headings) or "NO FLAGS"
+
+
+def kind_of_prompt(name: str, content: Content) -> str:
+    """The name of a class, marked where its text is no natural one."""
+    return f"{text(name)} (synthetic content)" if name in content.synthetic else text(name)

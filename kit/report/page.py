@@ -132,7 +132,7 @@ def _page(verdict: Verdict, extras: Extras) -> PageView:
         lossless=lossless_view(verdict.losslessness),
         saturation=saturation_view(verdict),
         cost=cost_view(verdict.costs),
-        acceptance=acceptance_view(verdict.acceptance),
+        acceptance=acceptance_view(verdict.acceptance, verdict.speed.content),
         adaptive=adaptive_view(verdict.adaptive, verdict.depth_paces),
         switching=switch_view(verdict.switches),
         oracle=oracle_view(verdict.oracles),

@@ -3,9 +3,6 @@
 from kit.verdict.judge import judge
 from kit.verdict.results import (
     VERDICT_VERSION,
-    ArmVerdict,
-    ComparisonVerdict,
-    CrossoverVerdict,
     DoubtsSection,
     GateSection,
     Heading,
@@ -14,17 +11,24 @@ from kit.verdict.results import (
     LosslessRow,
     Named,
     NotMeasured,
-    SpeedSection,
     TracedBy,
-    TrueThroughput,
     Verdict,
     WhatRan,
+)
+from kit.verdict.speed_results import (
+    ArmVerdict,
+    ComparisonVerdict,
+    Content,
+    CrossoverVerdict,
+    SpeedSection,
+    TrueThroughput,
 )
 
 __all__ = [
     "VERDICT_VERSION",
     "ArmVerdict",
     "ComparisonVerdict",
+    "Content",
     "CrossoverVerdict",
     "DoubtsSection",
     "GateSection",

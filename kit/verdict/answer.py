@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kit.analysis import ClassComparison
 from kit.checks import CellJudgement, CellState
+from kit.format import RATIO, Reading, sentence
 from kit.plan import make_plan
 from kit.records import Origin, Phase
 from kit.spec import Spec
 from kit.stats import LosslessWord, SweepWord
-from kit.verdict.results import ArmVerdict, LosslessnessSection
+from kit.verdict.results import LosslessnessSection
+from kit.verdict.speed_results import ArmVerdict, SpeedSection
 
 __all__ = ["Coverage", "answer"]
 
@@ -26,6 +29,7 @@ _WHERE = {
     Origin.ATTACHED: "On the attached servers",
     Origin.SIMULATED: "In this simulated world",
 }
+_MOST_FIGURES = 6
 _OUTPUT_WORDS = {
     LosslessWord.LOSSLESS: "outputs are the baseline's, token by token",
     LosslessWord.BENIGN_DIVERGENCE: "outputs part from the baseline's only at near-ties",
@@ -55,16 +59,41 @@ def _planned_cells(spec: Spec) -> int:
     return sum(Phase.TIMED in cell.passes for cell in cells)
 
 
-def answer(arms: Sequence[ArmVerdict], outputs: LosslessnessSection, coverage: Coverage) -> str:
+def answer(speed: SpeedSection, outputs: LosslessnessSection, coverage: Coverage) -> str:
     """One sentence, ending in a full stop."""
-    return f"{'; '.join([_speed(coverage.origin, arms), *_outputs(arms, outputs), _trust(coverage)])}."
+    return f"{'; '.join([_speed(coverage.origin, speed), *_outputs(speed.arms, outputs), _trust(coverage)])}."
 
 
-def _speed(origin: Origin, arms: Sequence[ArmVerdict]) -> str:
+def _speed(origin: Origin, speed: SpeedSection) -> str:
     if origin is Origin.IMPORTED:
         return "This imported capture supports no word about speed"
+    if speed.content.synthetic:
+        return f"{_WHERE[origin]} {_by_content(speed)}"
+    arms = speed.arms
     clauses = [clause for word in SweepWord if (clause := _clause(word, [arm for arm in arms if arm.word is word]))]
     return f"{_WHERE[origin]} {', and '.join(clauses) or 'no arm was compared with a baseline'}"
+
+
+def _by_content(speed: SpeedSection) -> str:
+    """Where some prompts are synthetic: no word, and the ratios of the natural ones by name."""
+    natural, synthetic = speed.content.natural, _listed(speed.content.synthetic)
+    if not natural:
+        return f"every prompt is synthetic content ({synthetic}), which carries no word about speculation"
+    figures = [one for one in speed.classes if one.prompt_class in natural and one.ratio.point is not None]
+    if not figures:
+        told = f"the natural ones ({_listed(natural)}) have no ratio of their own"
+    elif len(figures) > _MOST_FIGURES:
+        told = f"the natural ones ({_listed(natural)}) have their ratios by kind of prompt"
+    else:
+        told = f"on natural ones the ratio is {_listed([_figure(one) for one in figures])}"
+    return f"some prompts are synthetic content ({synthetic}), which carries no word about speculation; {told}"
+
+
+def _figure(one: ClassComparison) -> str:
+    interval = one.ratio.interval
+    reading = Reading(one.ratio.point, *((interval.lo, interval.hi) if interval else ()))
+    value = sentence(reading, unit=RATIO)
+    return f"{value} for {one.prompt_class} ({one.arm} / {one.baseline} at concurrency {one.concurrency})"
 
 
 def _clause(word: SweepWord, arms: Sequence[ArmVerdict]) -> str:

@@ -10,6 +10,7 @@ from kit.checks import Evidence, registered_in_time
 from kit.records import LaunchStatus, Origin
 from kit.spec import KIT_MODEL, AdaptiveArm, Eagle3Arm, Spec
 from kit.stats import Estimate
+from kit.verdict.content import content_of
 from kit.verdict.gate import gate_failed
 from kit.verdict.results import Heading, LosslessnessSection, NotMeasured
 
@@ -33,6 +34,7 @@ def headings(evidence: Evidence) -> tuple[Heading, ...]:
         Heading.PARTIAL: _partial(evidence),
         Heading.NOT_PINNED: origin is not Origin.SIMULATED and not _pinned(evidence.spec),
         Heading.NOT_PRE_REGISTERED: not registered_in_time(evidence),
+        Heading.SYNTHETIC_CONTENT: bool(content_of(evidence.facts).synthetic),
         Heading.GATE_FAILED: gate_failed(evidence.analysis.gates),
     }
     return tuple(heading for heading in Heading if holds[heading])
@@ -78,7 +80,7 @@ def _limits(spec: Spec, origin: Origin) -> Iterator[str]:
     if origin is Origin.ATTACHED:
         yield "Attached servers were not started by the kit; what they share the host with is not known."
     if spec.workload.ignore_eos:
-        yield "Generation ran past the end of the answer, where text repeats and drafts are accepted more easily."
+        yield "A bias: ignore_eos sent texts past their own end, where they repeat and drafts are accepted more easily."
     else:
         yield "Drafts after the end of an answer count in its last round, which the histogram does not tell apart."
     if any(isinstance(arm, AdaptiveArm) for arm in spec.arms):

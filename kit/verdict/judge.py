@@ -36,7 +36,7 @@ def judge(facts: RunFacts) -> Verdict:
         version=VERDICT_VERSION,
         title=spec.title,
         question=spec.question,
-        answer=answer(words.arms, outputs, Coverage.of(facts.header.origin, spec, states)),
+        answer=answer(words, outputs, Coverage.of(facts.header.origin, spec, states)),
         headings=headings(evidence),
         speed=words,
         gate=gate_section(analysis.gates),

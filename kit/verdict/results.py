@@ -14,11 +14,7 @@ from kit.analysis import (
     AdaptiveUse,
     ArmSaturation,
     ArmSummary,
-    CellResult,
-    ClassComparison,
-    Comparison,
     Costs,
-    CrossoverResult,
     DepthPace,
     Energy,
     FlagDifference,
@@ -27,7 +23,6 @@ from kit.analysis import (
     Heterogeneity,
     Identities,
     IterationTime,
-    LevelResult,
     LoadSwitch,
     Losslessness,
     Oracle,
@@ -40,13 +35,11 @@ from kit.analysis import (
 from kit.checks import CellJudgement, Doubt
 from kit.records import LaunchStatus, Origin, Resumption, Role
 from kit.sglang import TracePlugin
-from kit.stats import LosslessWord, SpeedWord, SweepWord
-from kit.units import Seconds, TokensPerSecond
+from kit.stats import LosslessWord
+from kit.units import Seconds
+from kit.verdict.speed_results import SpeedSection
 
 __all__ = [
-    "ArmVerdict",
-    "ComparisonVerdict",
-    "CrossoverVerdict",
     "DoubtsSection",
     "GateSection",
     "Heading",
@@ -56,18 +49,16 @@ __all__ = [
     "Named",
     "NotMeasured",
     "ServiceSection",
-    "SpeedSection",
     "TracedBy",
-    "TrueThroughput",
     "Verdict",
     "WhatRan",
 ]
 
-VERDICT_VERSION = 4
+VERDICT_VERSION = 5
 """Version of this tree as JSON.
 
 History: 1 = first form; 2 = cost, oracles, heterogeneity, classes, peaks, ties; 3 = K over time, load switches, GPUs;
-4 = service.
+4 = service; 5 = natural and synthetic content.
 """
 
 
@@ -81,76 +72,8 @@ class Heading(StrEnum):
     PARTIAL = "PARTIAL"
     NOT_PINNED = "NOT PINNED"
     NOT_PRE_REGISTERED = "NOT PRE-REGISTERED"
+    SYNTHETIC_CONTENT = "SYNTHETIC CONTENT"
     GATE_FAILED = "GATE FAILED"
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonVerdict:
-    """A comparison and its word; `reason` says why it is inconclusive.
-
-    `p_adjusted` is Holm-adjusted over arms x levels, except for a candidate that the spec named. `tolerable` says
-    whether the whole interval stays above the largest loss that the spec tolerates; None where it names none.
-    """
-
-    comparison: Comparison
-    word: SpeedWord
-    p_adjusted: float | None
-    reason: str | None
-    tolerable: bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class ArmVerdict:
-    """An arm over all levels. `undecided` lists the levels that keep it from a word; `sentence` says it in full."""
-
-    arm: str
-    baseline: str
-    word: SweepWord
-    undecided: tuple[int, ...]
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class TrueThroughput:
-    """What a simulated world really does at one level, tokens per second."""
-
-    arm: str
-    concurrency: int
-    tok_s: TokensPerSecond
-
-
-@dataclass(frozen=True, slots=True)
-class CrossoverVerdict:
-    """A crossover beside the truth of the simulated world, where there is one.
-
-    `truth_known` tells "the world has no crossover in range" (truth None) from "nobody knows". `covered` says
-    whether the confidence set holds the truth; None without a truth, or where the set excludes nothing.
-    """
-
-    result: CrossoverResult
-    truth_known: bool
-    truth: float | None
-    covered: bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class SpeedSection:
-    """Who is faster. `noise_threshold`, `level` and `holm` state the rule that gave the words."""
-
-    metric: str
-    noise_threshold: float
-    level: float
-    holm: bool
-    candidate: str | None
-    arms: tuple[ArmVerdict, ...]
-    comparisons: tuple[ComparisonVerdict, ...]
-    classes: tuple[ClassComparison, ...]
-    crossovers: tuple[CrossoverVerdict, ...]
-    levels: tuple[LevelResult, ...]
-    cells: tuple[CellResult, ...]
-    aa_speed: tuple[Comparison, ...]
-    closing: tuple[Comparison, ...]
-    truth: tuple[TrueThroughput, ...]
 
 
 @dataclass(frozen=True, slots=True)

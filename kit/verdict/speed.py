@@ -10,19 +10,22 @@ from kit.format import PLAIN, Reading, sentence
 from kit.records import Origin, Role, RunFacts
 from kit.spec import Spec
 from kit.stats import CrossoverKind, LevelTest, SpeedWord, SweepWord, holm, speed_words
-from kit.verdict.results import ArmVerdict, ComparisonVerdict, CrossoverVerdict, SpeedSection, TrueThroughput
+from kit.verdict.content import content_of
+from kit.verdict.speed_results import ArmVerdict, ComparisonVerdict, CrossoverVerdict, SpeedSection, TrueThroughput
 
 __all__ = ["speed_section"]
 
 IMPORTED = "an imported capture supports no word about speed"
+SYNTHETIC = "some prompts are synthetic content, which carries no word about speculation"
 
 
 def speed_section(
     facts: RunFacts, spec: Spec, *, cells: Sequence[CellResult], speed: Speed, states: Sequence[CellJudgement]
 ) -> SpeedSection:
-    """All comparisons with their words; an imported capture gets the numbers and no word."""
+    """All comparisons with their words; imported captures and synthetic content get the numbers and no word."""
     rule = spec.decision
-    silent = facts.header.origin is Origin.IMPORTED
+    content = content_of(facts)
+    silent = IMPORTED if facts.header.origin is Origin.IMPORTED else SYNTHETIC if content.synthetic else None
     return SpeedSection(
         metric=rule.metric,
         noise_threshold=rule.noise_threshold,
@@ -40,6 +43,7 @@ def speed_section(
         aa_speed=speed.aa_speed,
         closing=speed.closing,
         truth=tuple(_true_throughputs(facts, spec)),
+        content=content,
     )
 
 
@@ -49,7 +53,7 @@ def _comparisons(
     cells: Sequence[CellResult],
     states: Sequence[CellJudgement],
     *,
-    silent: bool,
+    silent: str | None,
 ) -> Iterator[ComparisonVerdict]:
     """Words in the order of the comparisons; the family of the Holm adjustment is every arm at every level.
 
@@ -68,7 +72,7 @@ def _comparisons(
             word=word,
             p_adjusted=p if comparison.ratio.interval else None,
             reason=_reason(comparison, word, cells, states, silent=silent),
-            tolerable=_tolerable(comparison, spec.decision.max_slowdown),
+            tolerable=None if silent else _tolerable(comparison, spec.decision.max_slowdown),
         )
 
 
@@ -89,13 +93,13 @@ def _reason(
     cells: Sequence[CellResult],
     states: Sequence[CellJudgement],
     *,
-    silent: bool,
+    silent: str | None,
 ) -> str | None:
     """Why there is no word; None when there is one."""
     if word is not SpeedWord.INCONCLUSIVE:
         return None
     if silent:
-        return IMPORTED
+        return silent
     if comparison.ratio.interval is None:
         causes = _causes(comparison, cells, states)
         return f"{comparison.ratio.reason}; {causes}" if causes else comparison.ratio.reason
@@ -123,9 +127,9 @@ def _tolerable(comparison: Comparison, max_slowdown: float | None) -> bool | Non
     return None if max_slowdown is None or interval is None else interval.lo > 1 - max_slowdown
 
 
-def _arm(sweep: ArmSweep, crossing: CrossoverResult, silent: bool) -> ArmVerdict:
+def _arm(sweep: ArmSweep, crossing: CrossoverResult, silent: str | None) -> ArmVerdict:
     word = SweepWord.INCONCLUSIVE if silent else sweep.word
-    text = IMPORTED[0].upper() + IMPORTED[1:] + "." if silent else _sentence(sweep, crossing)
+    text = silent[0].upper() + silent[1:] + "." if silent else _sentence(sweep, crossing)
     return ArmVerdict(sweep.arm, sweep.baseline, word, sweep.undecided, text)
 
 

@@ -129,6 +129,25 @@ def test_the_billed_answer_without_text_is_a_loop_and_is_shown() -> None:
     assert "1 of 1 outputs of baseline end in a loop (for instance a cycle of 1 tokens over 256 of 256" in loop.message
 
 
+def test_tokens_without_text_are_suspicious_and_void_the_cell_above_the_limit() -> None:
+    doubts = judge(point([record(row) for row in ROWS])).doubts.doubts
+    (empty,) = (one for one in doubts if one.code is Code.EMPTY_TEXTS)
+    assert (empty.severity, empty.message) == (
+        Severity.INVALID,
+        "suspicious: 1 of 12 answers count tokens and have an empty text; the limit is 1.0%",
+    )
+    good, bad = (next(row for row in ROWS if row["id"] == id_) for id_ in (1, 12))
+    among = [record((bad if at == 0 else good) | {"id": at}) for at in range(100)]
+    (shown,) = (one for one in judge(point(among)).doubts.doubts if one.code is Code.EMPTY_TEXTS)
+    assert shown.severity is Severity.DOUBT
+
+
+def test_no_answer_is_ok_after_a_retry_because_there_are_none() -> None:
+    doubts = judge(point([record(row) for row in ROWS])).doubts.doubts
+    (failed,) = (one for one in doubts if one.code is Code.FAILED_REQUESTS)
+    assert "a failed request is never retried" in failed.hint
+
+
 @pytest.mark.parametrize(
     ("failures", "state"), [(1, Severity.DOUBT), (2, Severity.INVALID)], ids=["at the limit", "above it"]
 )

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from kit.analysis import Acceptance
 from kit.format import MISSING, SHARE, Reading, Unit, aligned, count
 from kit.report.entries import column, counted, defined
-from kit.report.escape import code, prose, text
+from kit.report.escape import code, prose
+from kit.report.flags import kind_of_prompt
 from kit.report.table import Entry, table
 from kit.stats import AdaptiveDepth, Convention
+from kit.verdict import Content
 
 __all__ = ["AcceptanceTable", "AcceptanceView", "acceptance_view"]
 
@@ -49,7 +51,7 @@ class AcceptanceView:
     class_table: str
 
 
-def acceptance_view(rows: Sequence[Acceptance]) -> AcceptanceView:
+def acceptance_view(rows: Sequence[Acceptance], content: Content) -> AcceptanceView:
     """The section's strings. Kinds of prompt are shown at the concurrency that has most rounds."""
     fullest = max(rows, key=lambda row: row.rounds).concurrency if rows else 0
     return AcceptanceView(
@@ -63,7 +65,7 @@ def acceptance_view(rows: Sequence[Acceptance]) -> AcceptanceView:
         conventions=tuple(_CONVENTIONS[c] for c in dict.fromkeys(row.convention for row in rows)),
         dropped=tuple(_dropped(row) for row in rows if row.dropped),
         class_level=counted(fullest, "request"),
-        class_table=_class_table(rows, level=fullest) if any(row.classes for row in rows) else "",
+        class_table=_class_table(rows, content, level=fullest) if any(row.classes for row in rows) else "",
     )
 
 
@@ -133,12 +135,12 @@ def _dropped(row: Acceptance) -> str:
     return f"{where}: {counted(row.dropped, 'request')} left out ({reasons})"
 
 
-def _class_table(rows: Sequence[Acceptance], *, level: int) -> str:
+def _class_table(rows: Sequence[Acceptance], content: Content, *, level: int) -> str:
     pairs = [(row, part) for row in rows if row.concurrency == level for part in row.classes]
     lengths = column([part.acceptance_length for _, part in pairs], unit=_TAU)
     firsts = column([part.survival_1 for _, part in pairs], unit=SHARE)
     cells = [
-        (code(row.arm), text(part.prompt_class), count(part.prompts), first, length)
+        (code(row.arm), kind_of_prompt(part.prompt_class, content), count(part.prompts), first, length)
         for (row, part), first, length in zip(pairs, firsts, lengths, strict=True)
     ]
     header = ("Arm", "Kind of prompt", "Prompts", "S_1", "Tokens a round")

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from kit.analysis import ArmSaturation, ClassComparison, CrossoverResult, LevelResult, PeakComparison
 from kit.format import COUNT, MISSING, PLAIN, RATIO, TOKENS_PER_SECOND, Reading, probability, sentence
 from kit.report.entries import column, defined, in_words, points
-from kit.report.escape import code, text
+from kit.report.escape import code
+from kit.report.flags import kind_of_prompt
 from kit.report.measure import Measure, shown_measure
 from kit.report.sections.cells import cell_table
 from kit.report.table import Entry, table
 from kit.stats import CrossoverKind, Estimate, Saturation
-from kit.verdict import ArmVerdict, ComparisonVerdict, CrossoverVerdict, SpeedSection, Verdict
+from kit.verdict import ArmVerdict, ComparisonVerdict, Content, CrossoverVerdict, SpeedSection, Verdict
 
 __all__ = ["ArmTable", "SaturationView", "saturation_view"]
 
@@ -61,7 +62,7 @@ def saturation_view(verdict: Verdict) -> SaturationView:
         maximum_table=_maximum_table(verdict.saturation) if verdict.saturation else "",
         peak_table=_peak_table(verdict.peaks) if verdict.peaks else "",
         class_ratio=defined("class_speed_ratio"),
-        class_table=_class_table(speed.classes) if speed.classes else "",
+        class_table=_class_table(speed.classes, speed.content) if speed.classes else "",
         ttft=defined("ttft_s"),
         chunk_gap=defined("chunk_gap_s"),
         achieved=defined("achieved_concurrency"),
@@ -201,7 +202,7 @@ def _peak_table(peaks: Sequence[PeakComparison]) -> str:
     return table(("Arm", "Baseline", "Pairs", "Ratio of the fitted maxima"), rows, align="llrr")
 
 
-def _class_table(rows: Sequence[ClassComparison]) -> str:
+def _class_table(rows: Sequence[ClassComparison], content: Content) -> str:
     """A row an arm and kind of prompt, a column a concurrency."""
     levels = sorted({row.concurrency for row in rows})
     entries = {
@@ -210,7 +211,8 @@ def _class_table(rows: Sequence[ClassComparison]) -> str:
     }
     names = dict.fromkeys((row.arm, row.prompt_class) for row in rows)
     cells = [
-        (code(arm), text(kind), *(entries.get((arm, kind, level), MISSING) for level in levels)) for arm, kind in names
+        (code(arm), kind_of_prompt(kind, content), *(entries.get((arm, kind, level), MISSING) for level in levels))
+        for arm, kind in names
     ]
     header = ("Arm", "Kind of prompt", *(f"{level} at once" for level in levels))
     return table(header, cells, align="ll" + "r" * len(levels))

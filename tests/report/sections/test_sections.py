@@ -15,7 +15,7 @@ from kit.report.sections.lossless import lossless_view
 from kit.report.sections.ran import ran_view
 from kit.report.sections.saturation import saturation_view
 from kit.stats import Estimate, Interval
-from kit.verdict import CrossoverVerdict, SpeedSection, Verdict
+from kit.verdict import Content, CrossoverVerdict, SpeedSection, Verdict
 from tests.report.samples import (
     ACCEPTANCE,
     DOUBTS,
@@ -101,7 +101,7 @@ def test_a_sampled_run_is_told_why_its_outputs_cannot_be_compared() -> None:
 
 def test_more_arms_than_fit_side_by_side_go_into_another_table() -> None:
     many = tuple(replace(ACCEPTANCE[0], arm=f"k{i}") for i in range(8))
-    tables = acceptance_view(many).tables
+    tables = acceptance_view(many, Content()).tables
     assert ["`k5`" in tables[0].table, "`k6`" in tables[1].table, len(tables)] == [True, True, 2]
 
 
