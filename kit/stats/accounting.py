@@ -15,7 +15,7 @@ from typing import Final, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kit.stats.arrays import same_length
+from kit.stats.arrays import finite, same_length
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate, Interval
 from kit.stats.speedup import ratio_estimate
@@ -75,8 +75,10 @@ class SpeculationTax:
 
 def cost(tok_per_round: float, *, K: int, B: int, X: TokensPerSecond, X0: TokensPerSecond) -> Cost:
     """Cost of depth K at batch B with throughput X, against X0 without speculation."""
-    if min(tok_per_round, B, X, X0) <= 0:
-        raise StatsError(f"tokens per round {tok_per_round}, batch {B}, throughputs {X} and {X0} must be above 0")
+    if K < 0 or not all(0 < value < math.inf for value in (tok_per_round, B, X, X0)):
+        raise StatsError(
+            f"K={K} is below 0, or not above 0: tokens per round {tok_per_round}, batch {B}, throughputs {X}, {X0}"
+        )
     time_ratio = tok_per_round * X0 / X
     return Cost(
         iter_ms=1000 * B * tok_per_round / X,
@@ -131,6 +133,7 @@ def _times(launches: Estimate, tau: Estimate) -> Estimate:
 def speculation_tax(K: Sequence[int], *, iter_ms: Sequence[float], iter_ms_0: float) -> SpeculationTax | None:
     """Line through iteration times over K >= 1; None with fewer than two depths."""
     depth, times = np.asarray(K, float), np.asarray(iter_ms, float)
+    finite(K=depth, iter_ms=times, iter_ms_0=iter_ms_0)
     same_length(K=depth, iter_ms=times)
     if len(np.unique(depth)) < 2 or depth.min() < 1:
         return None

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from kit.stats.arrays import FloatArray, IntArray, same_length
+from kit.stats.errors import StatsError
 from kit.stats.gates import ALPHA, exceedance_p
 from kit.stats.intervals import linearised_se, ratio_residuals, stratum_codes
 from kit.stats.lossless import cp_upper
@@ -167,6 +168,8 @@ def gate2_bound(
     """
     sums, sites = np.asarray(X, float), np.asarray(M, float)
     same_length(X=sums, M=sites)
+    if not (0 < delta < 1 and (np.abs(sums) <= sites).all() and np.isfinite(sites).all()):
+        raise StatsError(f"margin {delta} is not between 0 and 1, or a prompt differs at more sites than it has")
     used = sites > 0
     codes = stratum_codes(strata, clusters=len(sites))[used]
     sums, sites = sums[used], sites[used]

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kit.stats.errors import StatsError
 
-__all__ = ["BoolArray", "FloatArray", "IntArray", "histogram_matrix", "optional", "quotient", "same_length", "tails"]
+__all__ = [
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "finite",
+    "histogram_matrix",
+    "optional",
+    "quotient",
+    "same_length",
+    "tails",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+
+# A total up to here is exact as a float, and 512 requests of it still fit 64 bits.
+MOST_ROUNDS: Final = 2**53
+# Its square is still a float.
+LARGEST: Final = 1e150
 
 
 def histogram_matrix(hs: Iterable[Sequence[int]], *, K: int) -> IntArray:
@@ -31,8 +46,10 @@ def histogram_matrix(hs: Iterable[Sequence[int]], *, K: int) -> IntArray:
 def _padded(h: Sequence[int], K: int) -> list[int]:
     if any(h[K + 1 :]):
         raise StatsError(f"histogram {list(h)} has mass beyond K={K}; the capture is not at the depth it claims")
-    if any(count < 0 for count in h):
-        raise StatsError(f"histogram {list(h)} has a negative count; drop the request")
+    if any(not count >= 0 for count in h):
+        raise StatsError(f"histogram {list(h)} has a negative or missing count; drop the request")
+    if any(count % 1 for count in h) or sum(h) > MOST_ROUNDS:
+        raise StatsError(f"histogram {list(h)} is not one of whole rounds, {MOST_ROUNDS} at most; drop the request")
     return [*h[: K + 1], *([0] * (K + 1 - len(h)))]
 
 
@@ -53,6 +70,15 @@ def quotient(numerator: ArrayLike, denominator: ArrayLike) -> FloatArray:
 def optional(values: FloatArray) -> list[float | None]:
     """Plain numbers, with None where an entry is undefined (NaN)."""
     return [None if np.isnan(value) else value for value in values.tolist()]
+
+
+def finite(**arrays: ArrayLike) -> None:
+    """StatsError, naming the first array that holds a value that is no number."""
+    for name, values in arrays.items():
+        data = np.asarray(values, float)
+        wrong = data[~(np.abs(data) <= LARGEST)]
+        if wrong.size:
+            raise StatsError(f"{name} holds {wrong[0]}, which is no measured number; leave the unit out")
 
 
 def same_length(**arrays: NDArray[Any]) -> int:

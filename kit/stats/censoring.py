@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 NOT_TRACED: Final = "without a trace an adaptive histogram does not say which rounds proposed a position"
+SMALLEST_CHANCE: Final = 1e-12
 KM_METHOD: Final = "Kaplan-Meier, assumes independent censoring; cluster bootstrap over prompts"
 
 
@@ -202,7 +203,8 @@ def _weighted(
 ) -> tuple[FloatArray, FloatArray]:
     same_length(active=active, accepted=accepted, probability=probability)
     at_risk = active >= k
-    if ((probability <= 0) | (probability > 1))[at_risk].any():
+    # Below this a single round would outweigh any capture.
+    if not ((probability >= SMALLEST_CHANCE) & (probability <= 1))[at_risk].all():
         raise StatsError(f"P(active >= {k}) is outside (0, 1] for a round at that depth; IPCW needs a randomised K")
     weight = np.divide(1.0, probability, out=np.zeros(len(probability)), where=at_risk)
     return weight * (accepted >= k), weight

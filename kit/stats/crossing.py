@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from kit.stats.arrays import FloatArray, same_length
+from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate, Interval
 from kit.stats.multiplicity import holm
 from kit.stats.speedup import MIN_BLOCKS, LevelTest, RatioCurve, level_tests
@@ -90,8 +91,11 @@ class SweepVerdict:
 
 def crossover(C: ArrayLike, *, ratio: ArrayLike) -> float | None:
     """First concurrency at which the ratio crosses 1, log ratio linear in log C; None if it does not cross."""
-    levels, logs = np.log(np.asarray(C, float)), np.log(np.asarray(ratio, float))
-    same_length(C=levels, ratio=logs)
+    points = np.asarray(C, float), np.asarray(ratio, float)
+    same_length(C=points[0], ratio=points[1])
+    if any(not ((values > 0) & (values < np.inf)).all() for values in points):
+        raise StatsError("a concurrency or ratio is not positive and finite; leave the level out")
+    levels, logs = np.log(points[0]), np.log(points[1])
     order = np.argsort(levels)
     levels, logs = levels[order], logs[order]
     exact = np.flatnonzero(logs == 0)

@@ -69,8 +69,14 @@ class Estimate:
 
     def mapped(self, f: Callable[[float], float]) -> Estimate:
         """The estimate of f(x) for a monotone f: point and ends are mapped, the ends are put in order."""
-        point = None if self.point is None else f(self.point)
-        return Estimate(point, _mapped_interval(self.interval, f), self.n, self.method, self.reason)
+        try:
+            point = None if self.point is None else f(self.point)
+            interval = _mapped_interval(self.interval, f)
+        except (OverflowError, ZeroDivisionError) as error:
+            raise StatsError(
+                f"{self.point} in {self.interval} is out of range: {error}; leave the units out"
+            ) from error
+        return Estimate(point, interval, self.n, self.method, self.reason)
 
 
 def _mapped_interval(interval: Interval | None, f: Callable[[float], float]) -> Interval | None:

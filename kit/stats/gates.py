@@ -40,10 +40,20 @@ class GateDecision(TypedDict):
 
 def gate_decision(cells: Sequence[Sequence[float]], *, delta: float, alpha: float = ALPHA) -> GateDecision:
     """Decision from [difference, standard error] pairs in the z form; no cell at all is INCONCLUSIVE."""
+    _check(delta, alpha)
+    if not all(math.isfinite(d) and 0 <= se < math.inf for d, se in cells):
+        raise StatsError("a difference is not finite or a standard error not 0 or more; leave the cell out")
     z = float(stats.norm.ppf(1 - alpha))
     inside = [abs(d) + z * se < delta for d, se in cells]
     p_holm = holm([exceedance_p(d, se, delta) for d, se in cells])
     return GateDecision(verdict=gate_word(inside, p_holm, alpha).value, p_holm=p_holm, inside=inside)
+
+
+def _check(delta: float, alpha: float = ALPHA) -> None:
+    if not (0 < delta < math.inf and 0 < alpha < 1):
+        raise StatsError(
+            f"margin {delta} is not above 0, or alpha {alpha} not between 0 and 1; 0.02 and 0.05 are usual"
+        )
 
 
 def gate_word(inside: Sequence[bool], p_holm: Sequence[float], alpha: float) -> GateWord:
@@ -66,6 +76,9 @@ def n_needed(n: int, *, d: float, se: float, delta: float, m: int = 1) -> int | 
 
     m is the number of cells, for the Holm-adjusted claim that is due when |d| > delta.
     """
+    _check(delta)
+    if not (0 <= n < math.inf and math.isfinite(d) and 0 <= se < math.inf and m >= 1):
+        raise StatsError(f"n={n}, d={d}, se={se}, m={m}: a size needs finite numbers, se of 0 or more and a cell")
     gap = abs(delta - abs(d))
     if gap == 0:
         return None
@@ -77,4 +90,5 @@ def min_prompts_zero_discordance(delta: float, *, alpha: float = ALPHA) -> int:
     """Smallest n with 1 - alpha^(1/n) <= delta: prompts that an exactly concordant capture needs (method 2.3)."""
     if not 0 < delta < 1:
         raise StatsError(f"margin {delta} is not between 0 and 1; the default is 0.02")
+    _check(delta, alpha)
     return math.ceil(math.log(alpha) / math.log1p(-delta))

@@ -14,7 +14,7 @@ from typing import Final, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kit.stats.arrays import FloatArray, IntArray, quotient, same_length
+from kit.stats.arrays import FloatArray, IntArray, finite, quotient, same_length
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate
 from kit.stats.intervals import Resampling, percentile_interval, resampled_sums, stratum_codes
@@ -88,10 +88,14 @@ class Ownership:
 
 def icc1(groups: Sequence[ArrayLike]) -> Icc:
     """Intraclass correlation of unbalanced groups of values, negative variance clipped to 0."""
-    values = [np.asarray(group, float) for group in groups]
-    moments = np.array([_moments(len(v), v.sum(), (v**2).sum()) for v in values if len(v)])
-    if not len(moments):
+    values = [np.asarray(group, float) for group in groups if np.size(group)]
+    if not values:
         return Icc(icc=None, var_between=None, var_within=None, n0=None)
+    together = np.concatenate(values)
+    finite(groups=together)
+    # Variances do not see a shift, but the difference of two huge sums of squares does.
+    values = [v - together.mean() for v in values]
+    moments = np.array([_moments(len(v), v.sum(), (v**2).sum()) for v in values])
     signed, within, n0 = (float(part) for part in _components(moments.sum(axis=0)))
     between = float(np.maximum(signed, 0.0))
     if np.isnan(between):

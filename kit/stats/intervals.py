@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-from kit.stats.arrays import FloatArray, IntArray, quotient, same_length
+from kit.stats.arrays import FloatArray, IntArray, finite, quotient, same_length
 from kit.stats.estimate import Estimate, Interval
 
 __all__ = [
@@ -101,6 +101,7 @@ def linearised_se(e: FloatArray, *, codes: IntArray) -> FloatArray:
 def ratio_se(x: ArrayLike, *, n: ArrayLike, strata: ArrayLike | None = None) -> RatioSe:
     """Pooled ratio and cluster-robust standard error (method 1.5); None where it does not exist."""
     over, under = np.asarray(x, float), np.asarray(n, float)
+    finite(x=over, n=under)
     clusters = same_length(x=over, n=under)
     if under.sum() == 0:
         return RatioSe(p=None, se=None, clusters=clusters)
@@ -115,6 +116,7 @@ def paired_ratio_diff(
     """sum xa / sum na - sum xb / sum nb over the same clusters; their covariance is kept (method 2.1)."""
     arrays = [np.asarray(values, float) for values in (xa, na, xb, nb)]
     clusters = same_length(**dict(zip(("xa", "na", "xb", "nb"), arrays, strict=True)))
+    finite(**dict(zip(("xa", "na", "xb", "nb"), arrays, strict=True)))
     over_a, under_a, over_b, under_b = arrays
     if under_a.sum() == 0 or under_b.sum() == 0:
         return PairedDiff(diff=None, se=None)
@@ -135,6 +137,7 @@ def ratio_intervals(
     x: FloatArray, *, n: FloatArray, strata: ArrayLike | None = None, level: float = 0.95
 ) -> tuple[Estimate, ...]:
     """One pooled ratio per column of x and n, both (prompts, m)."""
+    finite(x=x, n=n)
     clusters = same_length(x=x, n=n)
     codes = stratum_codes(strata, clusters=clusters)
     points = quotient(x.sum(axis=0), n.sum(axis=0))
@@ -247,7 +250,10 @@ def ratio_bootstrap(
     level: float = 0.95,
 ) -> Estimate:
     """Pooled ratio with the percentile interval of the stratified cluster bootstrap (from 40 prompts on)."""
-    columns = np.stack([np.asarray(x, float), np.asarray(n, float)], axis=1)
+    over, under = np.asarray(x, float), np.asarray(n, float)
+    finite(x=over, n=under)
+    same_length(x=over, n=under)
+    columns = np.stack([over, under], axis=1)
     total_x, total_n = columns.sum(axis=0).tolist()
     if total_n == 0:
         return Estimate.missing("nothing was counted", n=len(columns), method=BOOTSTRAP)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize
 
-from kit.stats.arrays import FloatArray, IntArray, same_length
+from kit.stats.arrays import FloatArray, IntArray, finite, same_length
 from kit.stats.errors import StatsError
 from kit.units import Seconds
 
@@ -68,6 +68,7 @@ def fit_iteration_cost(n: ArrayLike, *, K: ArrayLike, seconds: ArrayLike) -> Ite
     """Non-negative least squares with weights 1/t^2 over cells of batch n, depth K and iteration time (cells,)."""
     batch, depth, times = (np.asarray(values, float) for values in (n, K, seconds))
     cells = same_length(n=batch, K=depth, seconds=times)
+    finite(n=batch, K=depth, seconds=times)
     if cells == 0 or (times <= 0).any() or (batch < 1).any() or (depth < 0).any():
         raise StatsError("cells need a batch of at least 1, a depth of at least 0 and a positive time")
     loo = None if cells < MIN_CELLS else max(_left_out_error(batch, depth, times, i) for i in range(cells))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from kit.stats.arrays import finite, same_length
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate, Interval
 
@@ -121,7 +122,7 @@ class Losslessness:
 
 def cp_upper(x: int, *, n: int, alpha: float = BOUND_ALPHA) -> float | None:
     """One-sided Clopper-Pearson upper limit of x successes in n; None for n = 0."""
-    _check_count(x, n)
+    _check_count(x, n, alpha)
     if n == 0:
         return None
     return 1.0 if x == n else float(stats.beta.ppf(1 - alpha, x + 1, n - x))
@@ -129,13 +130,15 @@ def cp_upper(x: int, *, n: int, alpha: float = BOUND_ALPHA) -> float | None:
 
 def cp_lower(x: int, *, n: int, alpha: float = BOUND_ALPHA) -> float | None:
     """One-sided Clopper-Pearson lower limit of x successes in n; None for n = 0."""
-    _check_count(x, n)
+    _check_count(x, n, alpha)
     if n == 0:
         return None
     return 0.0 if x == 0 else float(stats.beta.ppf(alpha, x, n - x + 1))
 
 
-def _check_count(x: int, n: int) -> None:
+def _check_count(x: int, n: int, alpha: float = BOUND_ALPHA) -> None:
+    if not 0 < alpha < 1:
+        raise StatsError(f"alpha {alpha} is not between 0 and 1; 5 % is 0.05")
     if not 0 <= x <= n:
         raise StatsError(f"{x} of {n} is not a count; check which requests were compared")
 
@@ -152,15 +155,18 @@ def first_divergence(a: ArrayLike, *, b: ArrayLike) -> int | None:
 
 def divergence_class(margin: float | None, *, rank: int | None, tau: float) -> str:
     """benign: the runner-up (rank 2) won within tau; hard: anything else; unknown: not recorded."""
-    if margin is None or rank is None:
+    if margin is None or rank is None or math.isnan(margin):
         return "unknown"
     return "benign" if rank == 2 and margin <= tau else "hard"
 
 
 def tau_from_aa(margins: Sequence[float]) -> TieMargin:
     """Tie margin from the top-2 margins at the divergences of an A/A control (method 4.3)."""
-    if any(margin < 0 for margin in margins):
-        raise StatsError(f"negative top-2 margin {min(margins)}; a margin is first minus second log-probability")
+    wrong = [margin for margin in margins if not 0 <= margin < math.inf]
+    if wrong:
+        raise StatsError(
+            f"top-2 margin {wrong[0]} is negative or no number; a margin is first minus second log-probability"
+        )
     if not len(margins):
         return TieMargin(sigma=0.0, tau=TAU_FLOOR)
     sigma = math.fsum(margins) / len(margins) / MEAN_MARGIN_PER_SIGMA
@@ -201,6 +207,8 @@ def _excess_p(n: int, diverged: int, aa_n: int | None, aa_diverged: int | None) 
     """Upper tail of the hypergeometric: P(at least `diverged` of the arm's n | both margins fixed)."""
     if not aa_n or aa_diverged is None:
         return None
+    _check_count(aa_diverged, aa_n)
+    _check_count(diverged, n)
     return float(stats.hypergeom.sf(diverged - 1, n + aa_n, diverged + aa_diverged, n))
 
 
@@ -220,7 +228,10 @@ def prefill_spread(decode_margins: ArrayLike, *, prefill_margins: ArrayLike) -> 
 
     Both (positions,); None without positions.
     """
-    difference = np.abs(np.asarray(decode_margins, float) - np.asarray(prefill_margins, float))
+    decoded, prefilled = np.asarray(decode_margins, float), np.asarray(prefill_margins, float)
+    finite(decode_margins=decoded, prefill_margins=prefilled)
+    same_length(decode_margins=decoded, prefill_margins=prefilled)
+    difference = np.abs(decoded - prefilled)
     if not len(difference):
         return None
     # The sd of a centred difference, estimated without its mean: a shift between the paths is part of the spread.

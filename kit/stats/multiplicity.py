@@ -6,12 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kit.stats.errors import StatsError
+
 __all__ = ["holm"]
 
 
 def holm(p: Sequence[float]) -> list[float]:
     """Adjusted p-values: the running maximum of (m - rank) p over ascending p, capped at 1."""
     values = np.asarray(p, float)
+    if not ((values >= 0) & (values <= 1)).all():
+        raise StatsError(f"p-values {values.tolist()} are not all between 0 and 1; an unknown one is 1")
     order = np.argsort(values, kind="stable")
     stepped = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
     adjusted = np.empty(len(values))

@@ -26,8 +26,10 @@ def paired_power(
 
     launch_sd is the sd of log throughput between launches of one arm, e.g. 0.03.
     """
-    if ratio <= 0 or launch_sd <= 0 or blocks < 2:
-        raise StatsError(f"ratio {ratio}, launch sd {launch_sd}, blocks {blocks}: need > 0, > 0 and >= 2")
+    if not (0 < launch_sd < math.inf and 2 <= blocks <= MAX_BLOCKS and 0 < alpha < 1):
+        raise StatsError(
+            f"launch sd {launch_sd} or alpha {alpha} is not above 0, or blocks {blocks} not 2 to {MAX_BLOCKS}"
+        )
     distance = _beyond(ratio, noise_threshold)
     freedom = blocks - 1
     critical = stats.t.ppf(1 - alpha, freedom)
@@ -37,6 +39,8 @@ def paired_power(
 
 def _beyond(ratio: float, threshold: float) -> float:
     """Distance of the log ratio past the threshold on its own side; negative when it lies inside."""
+    if not (0 < ratio < math.inf and 0 <= threshold < 1):
+        raise StatsError(f"ratio {ratio} is not above 0, or noise threshold {threshold} not a share below 1")
     gain = math.log(ratio)
     return gain - math.log1p(threshold) if gain > 0 else math.log1p(-threshold) - gain
 

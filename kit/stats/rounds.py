@@ -47,6 +47,8 @@ class Rounds:
         owner, taken = np.asarray(prompt, np.int64), np.asarray(accepted, np.int64)
         depth = np.broadcast_to(np.asarray(active, np.int64), owner.shape)
         same_length(prompt=owner, accepted=taken)
+        if (owner < 0).any():
+            raise StatsError(f"request index {owner.min()} is negative; number the requests from 0")
         if (taken < 0).any() or (taken > depth).any():
             raise StatsError(
                 "a round accepted more drafts than its depth, or fewer than none; reconcile the trace first"
@@ -61,6 +63,8 @@ class Rounds:
     def histograms(self, *, prompts: int, K: int) -> IntArray:
         """Accepted drafts per request as (prompts, K+1); rounds without drafts (active 0) are not counted."""
         drafted = self.active > 0
+        if self.prompt.max(initial=-1) >= prompts:
+            raise StatsError(f"request index {self.prompt.max()} is beyond the {prompts} prompts; count them all")
         if (self.accepted[drafted] > K).any():
             raise StatsError(f"a round accepted more than K={K}; the capture is not at the depth it claims")
         cell = self.prompt[drafted] * (K + 1) + self.accepted[drafted]

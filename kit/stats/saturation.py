@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
-from kit.stats.arrays import BoolArray, FloatArray, same_length
+from kit.stats.arrays import BoolArray, FloatArray, finite, same_length
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate
 from kit.stats.speedup import MIN_BLOCKS, log_mean
@@ -119,7 +119,7 @@ def usl_peak(lam: float, *, sigma: float, kappa: float) -> UslPeak:
 
 def saturation2(x1: TokensPerSecond, *, xinf: TokensPerSecond) -> TwoPointSaturation:
     """Saturation from X(1) and the plateau alone: time per token is fixed / C + marginal."""
-    if not 0 < x1 < xinf:
+    if not 0 < x1 < xinf < math.inf:
         raise StatsError(f"plateau {xinf} is not above X(1) = {x1}; two points fit no saturating curve")
     marginal = 1 / xinf
     fixed = 1 / x1 - marginal
@@ -138,14 +138,21 @@ def fit_usl(C: ArrayLike, *, X: ArrayLike) -> UslFit:
     levels, observed = np.asarray(C, float), np.asarray(X, float)
     if same_length(C=levels, X=observed) < MIN_LEVELS:
         raise StatsError(f"{len(levels)} levels; a saturation fit needs {MIN_LEVELS}")
-    if (levels < 1).any() or (observed <= 0).any():
-        raise StatsError("a level below 1 or a throughput not above 0; leave the cell out")
+    _check(levels, observed)
     logs = np.log(observed)
     log_lam, sigma, kappa = _fit(levels, logs, with_kappa=True).tolist()
     if kappa > max(KAPPA_FLOOR, _kappa_half_width(levels, logs, np.array([log_lam, sigma, kappa]))):
         return UslFit(math.exp(log_lam), sigma, kappa, kappa_includes_zero=False)
     log_lam, sigma = _fit(levels, logs, with_kappa=False).tolist()
     return UslFit(math.exp(log_lam), sigma, 0.0, kappa_includes_zero=True)
+
+
+def _check(levels: FloatArray, observed: FloatArray) -> None:
+    finite(C=levels, X=observed)
+    if (levels < 1).any() or (observed <= 0).any():
+        raise StatsError("a level below 1 or a throughput not above 0; leave the cell out")
+    if observed.shape[-1] != len(levels):
+        raise StatsError(f"throughputs of shape {observed.shape} do not match {len(levels)} levels, one column each")
 
 
 def _terms(levels: FloatArray) -> FloatArray:
@@ -186,6 +193,9 @@ def saturation(C: Sequence[float], *, X: ArrayLike) -> Saturation:
     levels, observed = np.asarray(C, float), np.atleast_2d(np.asarray(X, float))
     if len(levels) < MIN_LEVELS:
         return _unfitted(f"{len(levels)} levels; a saturation fit needs {MIN_LEVELS}", len(observed))
+    if not len(observed):
+        return _unfitted("no block was measured", 0)
+    _check(levels, observed)
     mean = np.exp(np.log(observed).mean(axis=0))
     # One family for all blocks, chosen on their mean: blocks that chose for themselves would mix peaks with asymptotes.
     fit = fit_usl(levels, X=mean)
@@ -246,6 +256,8 @@ def peak_ratio(C: Sequence[float], *, arm: ArrayLike, baseline: ArrayLike) -> Pe
     whole = ~np.isnan(over + under).any(axis=1)
     if not whole.any():
         return PeakRatio(Estimate.missing("no block has a valid cell of both at every level", method=FIT))
+    _check(levels, over[whole])
+    _check(levels, under[whole])
     tops, bottoms = (_block_peaks(levels, X[whole]) for X in (over, under))
     if not len(tops) or not len(bottoms):
         return PeakRatio(Estimate.missing("an arm has no maximum in sight", n=int(whole.sum()), method=FIT))

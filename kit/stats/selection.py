@@ -15,7 +15,7 @@ from typing import Final, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kit.stats.arrays import BoolArray, FloatArray, IntArray, quotient, tails
+from kit.stats.arrays import BoolArray, FloatArray, IntArray, quotient, same_length, tails
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate
 from kit.stats.intervals import Resampling, percentile_interval, resampled_sums
@@ -85,6 +85,8 @@ def walk_texts(R: IntArray, *, K: int, first: int = 1) -> Walks:
     All texts advance together, so the loop runs over the rounds of one text, not of the capture. A walk that steps on
     an unknown run stops there, unresolved.
     """
+    if K < 0:
+        raise StatsError(f"depth K={K} is negative; give the number of drafts per round")
     texts, length = R.shape
     position = np.full(texts, first, np.int64)
     resolved = np.ones(texts, bool)
@@ -106,6 +108,9 @@ def walk_texts(R: IntArray, *, K: int, first: int = 1) -> Walks:
 def mixture(pi: ArrayLike, *, p: ArrayLike, K: int) -> Mixture:
     """Pooled curve of groups with text shares pi and iid acceptance p: rounds go as pi / tau(K) (formula 1)."""
     share, rate = np.asarray(pi, float), np.asarray(p, float)
+    same_length(pi=share, p=rate)
+    if not ((share >= 0).all() and 0 < share.sum() < np.inf and ((rate >= 0) & (rate <= 1)).all()):
+        raise StatsError(f"text shares {share.tolist()} or acceptance {rate.tolist()} out of range; both are shares")
     powers = rate[:, None] ** np.arange(1, K + 1)
     rounds = share / (1 + powers.sum(axis=1))
     rounds /= rounds.sum()
@@ -115,6 +120,10 @@ def mixture(pi: ArrayLike, *, p: ArrayLike, K: int) -> Mixture:
 
 def markov_q(a: float, *, b: float, K: int) -> float:
     """P(position 1 accepted) at depth K when acceptance is Markov: a after accepted, b after rejected (formula 2)."""
+    if not (0 <= a <= 1 and 0 <= b <= 1 and K >= 1 and max(1 - a, b) > 0):
+        raise StatsError(
+            f"a={a}, b={b}, K={K}: acceptance is between 0 and 1 and not locked at a=1, b=0; K is 1 or more"
+        )
     two_steps = a * a + (1 - a) * b
     return float(b / (1 - (two_steps - b) * a ** (K - 1)))
 
@@ -126,13 +135,15 @@ def convert(S: Sequence[float], *, K_from: int, K_to: int) -> Converted:
     """
     if len(S) != K_from:
         raise StatsError(f"{len(S)} survival values for depth {K_from}; give S_1..S_{K_from}")
+    if not all(0 <= value <= 1 for value in S):
+        raise StatsError(f"survival values {list(S)} are not all between 0 and 1; leave an undefined curve out")
     counts = _converted_counts(np.array([1.0, *S]), K_to)
     return Converted(S=(counts[1:] / counts[0]).tolist(), rounds_ratio=float(counts[0]))
 
 
 def nested(K_from: int, K_to: int) -> bool:
     """Whether every round start at K_from is one at K_to in depth-free acceptance (theorem 1)."""
-    return K_to < K_from and (K_from + 1) % (K_to + 1) == 0
+    return 0 <= K_to < K_from and (K_from + 1) % (K_to + 1) == 0
 
 
 def _converted_counts(tail: FloatArray, K_to: int) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from kit.stats.arrays import FloatArray, same_length
+from kit.stats.arrays import FloatArray, finite, same_length
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate, Interval
 from kit.stats.multiplicity import holm
@@ -66,6 +66,7 @@ class RatioCurve:
     def of(cls, concurrency: Sequence[float], *, arm: ArrayLike, baseline: ArrayLike) -> Self:
         """Curve from throughputs (blocks, levels); NaN marks a cell without a number."""
         levels = np.asarray(concurrency, float)
+        finite(concurrency=levels)
         d = _log_ratio(np.asarray(arm, float), np.asarray(baseline, float))
         if d.ndim != 2 or d.shape[1] != len(levels) or len(np.unique(levels)) != len(levels) or (levels <= 0).any():
             raise StatsError(f"throughputs of shape {d.shape} do not match levels {levels.tolist()}, one column each")
@@ -96,13 +97,14 @@ class LevelTest:
 def log_ratio_ci(a: ArrayLike, *, b: ArrayLike, level: float = 0.95) -> RatioInterval:
     """Geometric mean of a / b over paired blocks with the t interval of the log ratio."""
     d = _log_ratio(np.asarray(a, float), np.asarray(b, float))
+    finite(log_ratio=d)
     if not len(d):
         return RatioInterval(ratio=None, lo=None, hi=None)
     mean = float(d.mean())
-    if len(d) < 2:
-        return RatioInterval(ratio=math.exp(mean), lo=None, hi=None)
-    half = _half_width(d, level)
-    return RatioInterval(ratio=math.exp(mean), lo=math.exp(mean - half), hi=math.exp(mean + half))
+    interval = Interval(mean - _half_width(d, level), mean + _half_width(d, level), level) if len(d) > 1 else None
+    found = Estimate(mean, interval, len(d), METHOD, None if interval else "one block").mapped(math.exp)
+    ends = (found.interval.lo, found.interval.hi) if found.interval else (None, None)
+    return RatioInterval(ratio=found.point, lo=ends[0], hi=ends[1])
 
 
 def ratio_estimate(a: ArrayLike, *, b: ArrayLike, level: float = 0.95) -> Estimate:
@@ -119,6 +121,7 @@ def log_mean(d: FloatArray, *, level: float = 0.95) -> Estimate:
 def mean_over_blocks(values: ArrayLike, *, method: str, level: float = 0.95) -> Estimate:
     """Mean of one value a block with its t interval; fewer than three blocks give none."""
     d = np.asarray(values, float)
+    finite(values=d)
     if not len(d):
         return Estimate.missing("no block has both cells", method=method)
     mean = float(d.mean())
@@ -139,8 +142,8 @@ def relative_se(estimate: Estimate) -> float | None:
 
 def _log_ratio(over: FloatArray, under: FloatArray) -> FloatArray:
     same_length(a=over, b=under)
-    if (over <= 0).any() or (under <= 0).any():
-        raise StatsError("a throughput is not positive; mark the cell as missing instead")
+    if any(((values <= 0) | np.isinf(values)).any() for values in (over, under)):
+        raise StatsError("a throughput is not positive and finite; mark the cell as missing instead")
     difference: FloatArray = np.log(over) - np.log(under)
     return difference
 

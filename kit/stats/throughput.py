@@ -13,7 +13,7 @@ from typing import Final, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kit.stats.arrays import FloatArray, same_length
+from kit.stats.arrays import FloatArray, finite, same_length
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate
 from kit.units import Seconds, TokensPerSecond
@@ -89,6 +89,7 @@ def throughput_window(
 
 def _occupancy(starts: FloatArray, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Event times and the number in flight from each event on; at one instant ends come before starts."""
+    finite(starts=starts, ends=ends)
     if (ends < starts).any():
         raise StatsError("a request ends before it starts; check that both stamps are of one clock")
     times = np.concatenate([ends, starts])
@@ -98,6 +99,8 @@ def _occupancy(starts: FloatArray, ends: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def _window_edges(times: FloatArray, level: FloatArray, concurrency: int) -> tuple[Seconds, Seconds] | None:
+    if concurrency < 1:
+        raise StatsError(f"concurrency {concurrency} is below 1; a window needs a load")
     full = np.flatnonzero(level >= concurrency)
     if not len(full):
         return None
@@ -106,6 +109,7 @@ def _window_edges(times: FloatArray, level: FloatArray, concurrency: int) -> tup
 
 
 def _tokens_within(stamps: FloatArray, counts: FloatArray, edges: tuple[Seconds, Seconds]) -> int:
+    finite(token_times=stamps, token_counts=counts)
     return round(float(counts[(stamps > edges[0]) & (stamps <= edges[1])].sum()))
 
 
@@ -138,6 +142,7 @@ def mser5(x: ArrayLike) -> int | None:
     White and Robinson's rule, here only a check that the window left the ramp out; None below one batch.
     """
     data = np.asarray(x, float)
+    finite(x=data)
     batches = len(data) // MSER_BATCH
     if batches == 0:
         return None
