@@ -100,8 +100,8 @@ def set_trace(endpoint: Endpoint, *, on: bool) -> None:
 
 @cache
 def _client() -> httpx.Client:
-    """One client for all control calls: each new one would read the certificate store again."""
-    return httpx.Client(trust_env=False)
+    """One client for all control calls: each new one would read the certificate store again. It keeps no connection."""
+    return httpx.Client(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 def _control(method: str, url: str, **arguments: Any) -> httpx.Response:
