@@ -7,7 +7,7 @@ from kit.load.health import ClientHealth
 from kit.load.loop import run
 from kit.load.pacing import due_times
 from kit.load.stream import Exchange, to_record
-from kit.load.workload import Prompt, Prompts, load_prompts, read_prompt_file
+from kit.load.workload import Prompt, Prompts, load_prompts, read_prompt_file, sent
 
 __all__ = [
     "ClientHealth",
@@ -24,5 +24,6 @@ __all__ = [
     "load_prompts",
     "read_prompt_file",
     "run",
+    "sent",
     "to_record",
 ]

@@ -1,8 +1,8 @@
 """The exact, seeded list of prompts of a run, and its hash.
 
 A workload file is JSONL. A line is a prompt (`id`, `class`, `text`), a template (`id`, `class`, `template`, `slots`),
-which stands for the product of its slots, or a conversation of another tool. Selection is by class in equal shares,
-interleaved so that every window of consecutive requests mixes the classes.
+which stands for the product of its slots, or a conversation of another tool. Selection is by class, in equal shares or
+by quota, interleaved so that every window of consecutive requests mixes the classes, unless the spec asks otherwise.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kit.errors import SpecError
 from kit.load.conversations import opening
+from kit.load.mix import by_block, counts, in_phases, interleaved
 from kit.spec import Workload, canonical_json
 
-__all__ = ["Prompt", "Prompts", "load_prompts", "read_prompt_file"]
+__all__ = ["Prompt", "Prompts", "load_prompts", "read_prompt_file", "sent"]
 
 
 _SLOT = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
@@ -50,6 +51,11 @@ class Prompts:
         """The prompts of block `block` (from 0) of `blocks`: equal parts, the same for every arm."""
         size = len(self.prompts) // blocks
         return self.prompts[block * size : (block + 1) * size]
+
+
+def sent(block: Sequence[Prompt], requests: int, *, mix: str) -> tuple[Prompt, ...]:
+    """What a cell of so many requests sends of a block, in order."""
+    return in_phases(block[:requests]) if mix == "phases" else tuple(block[:requests])
 
 
 class _Line(BaseModel):
@@ -138,25 +144,32 @@ def _parse(raw: str, path: Path, number: int) -> _Line:
     return line
 
 
-def load_prompts(workload: Workload, *, base: Path, prompt_format: str = "{prompt}") -> Prompts:
+def load_prompts(workload: Workload, *, base: Path, prompt_format: str = "{prompt}", blocks: int = 1) -> Prompts:
     """The prompts of the run, drawn without replacement and set into the target's chat format.
 
-    Files are looked up below `base`. Raises SpecError when a file leaves `base`, a class is unknown, or has too few
-    prompts.
+    Files are looked up below `base`. Raises SpecError when a file leaves `base`, a class is unknown or has too few
+    prompts, or the classes do not fit `workload.mix` in so many `blocks`.
     """
     pool = [row for name in workload.files for row in read_prompt_file(_inside(base, name))]
     _refuse_repeats(pool)
     rng = np.random.default_rng(workload.seed)
-    classes = workload.classes or tuple(dict.fromkeys(row[1] for row in pool))
-    quota = -(-workload.prompts // len(classes))
-    drawn = [_draw(pool, name, quota, rng) for name in classes]
-    interleaved = [row for group in zip(*drawn, strict=True) for row in group][: workload.prompts]
-    lengths = rng.integers(workload.min_output_tokens, workload.max_output_tokens, len(interleaved), endpoint=True)
+    classes = tuple(workload.quotas or workload.classes or dict.fromkeys(row[1] for row in pool))
+    drawn = [_draw(pool, name, n, rng) for name, n in counts(workload, classes, blocks=blocks).items()]
+    apart = workload.mix == "homogeneous"
+    rows = (by_block(drawn, blocks=blocks) if apart else interleaved(drawn))[: workload.prompts]
+    lengths = rng.integers(workload.min_output_tokens, workload.max_output_tokens, len(rows), endpoint=True)
     prompts = tuple(
         Prompt(id_, cls, prompt_format.replace("{prompt}", text), int(n))
-        for (id_, cls, text), n in zip(interleaved, lengths, strict=True)
+        for (id_, cls, text), n in zip(rows, lengths, strict=True)
     )
-    return Prompts(prompts, hashlib.sha256(canonical_json([asdict(p) for p in prompts]).encode()).hexdigest())
+    return Prompts(prompts, _hash(prompts, workload.mix))
+
+
+def _hash(prompts: Sequence[Prompt], mix: str) -> str:
+    """SHA-256 (hex) of the prompts in order, and of the mix where it is not the first one that there was."""
+    content = [asdict(prompt) for prompt in prompts]
+    told = content if mix == "interleaved" else {"mix": mix, "prompts": content}
+    return hashlib.sha256(canonical_json(told).encode()).hexdigest()
 
 
 def _inside(base: Path, name: str) -> Path:

@@ -24,6 +24,7 @@ from kit.load import (
     drive_schedule,
     due_times,
     run,
+    sent,
     to_record,
 )
 from kit.pipeline.watcher import Watcher
@@ -74,13 +75,13 @@ def measure_cell(session: Session, planned: PlannedCell, position: int) -> None:
         prompts = tuple(replace(prompt, max_new_tokens=limit) for prompt in session.block[: planned.requests])
         _repeat(session, cell, 1, Phase.OUTPUTS, prompts)
         return
+    prompts = sent(session.block, planned.requests, mix=session.spec.workload.mix)
     if planned.per_second is not None:
         session.watcher.step(f"{session.arm.name} at {planned.per_second:g} requests per second")
         offered = replace(session, per_second=planned.per_second)
-        _repeat(offered, cell, 1, Phase.OFFERED, session.block[: planned.requests])
+        _repeat(offered, cell, 1, Phase.OFFERED, prompts)
         return
     _repeat(session, cell, 0, Phase.WARMUP, session.block[-planned.warmup_requests :])
-    prompts = session.block[: planned.requests]
     if planned.passes == TOGGLED:
         _toggle(session, cell, prompts)
         return

@@ -53,7 +53,7 @@ def preview(source: Path, selection: Selection | None = None) -> Preview:
     Raises SpecError for anything wrong with the spec, its workload, or the flags and requests that it leads to.
     """
     spec = load_spec(source)
-    prompts = load_prompts(spec.workload, base=source.parent, prompt_format=spec.models.target.prompt_format)
+    prompts = _prompts(spec, source)
     plan = make_plan(spec, selection)
     _check_world(spec, source)
     commands = {arm.name: launch_flags(spec, arm) for arm in spec.arms}
@@ -75,6 +75,20 @@ def preview(source: Path, selection: Selection | None = None) -> Preview:
 def _power(launch_sd: float, threshold: float) -> Power:
     found = {f"{ratio:g}": blocks_needed(ratio, launch_sd=launch_sd, noise_threshold=threshold) for ratio in _RATIOS}
     return Power(launch_sd, found)
+
+
+def _prompts(spec: Spec, source: Path) -> Prompts:
+    """The prompts, of which every block and cell holds each class that has a quota."""
+    blocks, form = spec.design.blocks, spec.models.target.prompt_format
+    prompts = load_prompts(spec.workload, base=source.parent, prompt_format=form, blocks=blocks)
+    fewest = min(map(spec.load.requests, spec.load.concurrency))
+    for name in spec.workload.quotas or ():
+        if not all(name in {one.prompt_class for one in prompts.part(at, blocks)[:fewest]} for at in range(blocks)):
+            raise SpecError(
+                f"{source}: workload.quotas.{name}: too few for one in every cell (the smallest sends {fewest} prompts "
+                "of its block): raise it, or load.min_requests"
+            )
+    return prompts
 
 
 def _check_world(spec: Spec, source: Path) -> None:

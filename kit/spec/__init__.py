@@ -5,10 +5,11 @@ In this code `spec` always means the YAML file; speculative decoding is spelled 
 
 from kit.spec.arms import AdaptiveArm, Arm, BaselineArm, Eagle3Arm, Server, ServerOverrides
 from kit.spec.load import load_spec, parse_spec
-from kit.spec.model import KIT_MODEL, Container, Spec, Workload
+from kit.spec.model import KIT_MODEL, Container, Spec
 from kit.spec.registration import RULES_VERSION, canonical_json, expanded_json, prereg_hash, registered, registered_part
 from kit.spec.schema import SCHEMA_FILE, schema_text
 from kit.spec.service import Arrival, Limits
+from kit.spec.workload import Workload
 
 __all__ = [
     "KIT_MODEL",

@@ -9,8 +9,9 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from kit.spec.arms import Arm, BaselineArm, Server
 from kit.spec.service import Arrival, Limits
 from kit.spec.strict import Name, StrictModel
+from kit.spec.workload import Workload
 
-__all__ = ["KIT_MODEL", "SCHEMA_VERSION", "Container", "Engine", "Models", "Spec", "Workload"]
+__all__ = ["KIT_MODEL", "SCHEMA_VERSION", "Container", "Engine", "Models", "Spec"]
 
 SCHEMA_VERSION = 1
 
@@ -118,35 +119,6 @@ class Host(StrictModel):
     """Number of GPUs one server uses."""
     min_driver: str | None = None
     """Oldest NVIDIA driver that the image runs on."""
-
-
-class Workload(StrictModel):
-    """Which prompts are sent and how much is asked for."""
-
-    files: tuple[str, ...] = Field(min_length=1)
-    """Prompt files (JSONL) beside the spec."""
-    classes: tuple[str, ...] | None = None
-    """Workload classes to use, in equal shares; null uses every class of the files."""
-    prompts: PositiveInt
-    """Distinct prompts in the whole run; each block gets its own part."""
-    seed: NonNegativeInt = 0
-    """Seed of selection, order and output lengths."""
-    min_output_tokens: PositiveInt = 128
-    """Shortest output asked for; lengths are drawn per prompt, the same for every arm."""
-    max_output_tokens: PositiveInt = 256
-    """Longest output asked for."""
-    ignore_eos: bool = True
-    """Whether generation runs past the end-of-sequence token, so that lengths are the ones asked for."""
-    temperature: float = Field(default=0.0, ge=0)
-    """0 is greedy; losslessness and gate v2 need greedy."""
-
-    @model_validator(mode="after")
-    def _lengths_are_ordered(self) -> Self:
-        if self.min_output_tokens > self.max_output_tokens:
-            raise ValueError(
-                f"min_output_tokens {self.min_output_tokens} exceeds max_output_tokens {self.max_output_tokens}"
-            )
-        return self
 
 
 class Load(StrictModel):

@@ -15,6 +15,8 @@ RULES_VERSION = 1
 """Version of the verdict's rules. History: 1 = first rules."""
 
 _UNREGISTERED = ("title", "question", "notes", "host")
+# Fields that are younger than the first published hashes: left out where they say what was so before.
+_YOUNGER = {"quotas": None, "mix": "interleaved"}
 _UNREGISTERED_ENGINE = ("runtime", "image", "startup_timeout_s", "container", "urls")
 
 
@@ -47,5 +49,6 @@ def registered_part(expanded: Mapping[str, Any], *, workload_hash: str) -> dict[
     """
     data = {name: value for name, value in expanded.items() if name not in _UNREGISTERED}
     data["engine"] = {k: v for k, v in data["engine"].items() if k not in _UNREGISTERED_ENGINE}
-    data["workload"] = {k: v for k, v in data["workload"].items() if k != "files"} | {"sha256": workload_hash}
+    workload = {k: v for k, v in data["workload"].items() if k != "files" and (k not in _YOUNGER or v != _YOUNGER[k])}
+    data["workload"] = workload | {"sha256": workload_hash}
     return data | {"rules_version": RULES_VERSION}

@@ -53,8 +53,21 @@ def faults(spec: Spec) -> Iterator[Fault]:
     yield from _arms(spec)
     yield from _references(spec)
     yield from _once(spec)
+    yield from _mix(spec)
     yield from _outputs(spec)
     yield from _load(spec)
+
+
+def _mix(spec: Spec) -> Iterator[Fault]:
+    """Where blocks differ in content, one block stands for no other."""
+    if spec.workload.mix == "homogeneous":
+        for name, asked in (("once", spec.design.once), ("closing_baseline", spec.design.closing_baseline)):
+            if asked:
+                yield Fault(
+                    ("design", name),
+                    "holds one block against others, and under workload.mix homogeneous these send other classes: "
+                    "leave it out",
+                )
 
 
 def _models(spec: Spec) -> Iterator[Fault]:

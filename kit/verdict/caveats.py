@@ -18,6 +18,14 @@ __all__ = ["headings", "limits", "not_measured"]
 
 MIN_BLOCKS = 3
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_MIXES = {
+    "phases": (
+        "Kinds of prompt came one after the other in every cell, so a kind was measured in its own phase alone.",
+    ),
+    "homogeneous": (
+        "Every block sent one kind of prompt, so intervals over blocks hold the difference between kinds.",
+    ),
+}
 _ORIGINS = {
     Origin.SIMULATED: Heading.SIMULATED,
     Origin.IMPORTED: Heading.IMPORTED,
@@ -79,6 +87,7 @@ def _limits(spec: Spec, origin: Origin) -> Iterator[str]:
         yield "An imported capture was not made under these rules; its speeds are shown and not judged."
     if origin is Origin.ATTACHED:
         yield "Attached servers were not started by the kit; what they share the host with is not known."
+    yield from _MIXES.get(spec.workload.mix, ())
     if spec.workload.ignore_eos:
         yield "A bias: ignore_eos sent texts past their own end, where they repeat and drafts are accepted more easily."
     else:

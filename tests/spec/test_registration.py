@@ -27,7 +27,7 @@ FIXED = ("schema_version", "decision.metric", "arms.1.topk")
 
 ALTERNATIVES: tuple[Any, ...] = (
     *("flashinfer", "float16", "host", "local", "eagle3", "baseline", "k3", "tree", "other", "<user>{prompt}"),
-    *({"ttft_s": 1.0}, {"rates": [1.0]}),
+    *({"ttft_s": 1.0}, {"rates": [1.0]}, {"chat": 0.5, "code": 0.5}, "phases"),
     *(["k3"], [1], [5, 8], {"other": "other"}, {"1": [7]}, None, False, True, 0.5, 0.9, 1, 2, 3, 4, 5, 512),
 )
 
