@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from kit.analysis import Analysis, CellResult, spec_of
-from kit.checks import cell, client, content, drift, gpu, run, server, trace
+from kit.checks import cell, client, content, drift, gpu, inputs, run, server, trace
 from kit.checks.evidence import Evidence, about_run
 from kit.checks.results import CellJudgement, CellState, Code, Doubt, Severity
 from kit.records import RunFacts
@@ -24,6 +24,7 @@ CHECKS: tuple[Check, ...] = (
     server.launch_failed,
     server.wrong_server,
     server.unfair_flags,
+    inputs.inputs_differ,
     server.adaptive_in_force,
     server.adaptive_unstable,
     client.late_standin,

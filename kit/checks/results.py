@@ -34,6 +34,7 @@ class Code(StrEnum):
     WRONG_SERVER = "wrong_server"
     SERVER_UNSEEN = "server_unseen"
     UNFAIR_FLAG = "unfair_flag"
+    INPUTS_DIFFER = "inputs_differ"
     RETRACTION = "retraction"
     QUEUEING = "queueing"
     QUEUEING_UNKNOWN = "queueing_unknown"
