@@ -13,6 +13,7 @@ from kit.sglang import admission_limit, eager_from, effective_config, retracted_
 from kit.spec import AdaptiveArm
 
 __all__ = [
+    "admission_limits",
     "cached_tokens",
     "dead_draft",
     "eager_decode",
@@ -132,12 +133,18 @@ def retraction(evidence: Evidence) -> Iterator[Doubt]:
         yield about_cell(cell, Code.RETRACTION, severity, message, hint)
 
 
-def queueing(evidence: Evidence) -> Iterator[Doubt]:
-    """Above the server's own limit requests wait in line, and the concurrency is not the one on the label."""
+def admission_limits(evidence: Evidence) -> dict[int, int | None]:
+    """Most requests that the server of each launch runs at once, from its description or else its log."""
     limits = {launch.launch: admission_limit(launch.log) for launch in evidence.facts.launches}
     for launch, config in evidence.configs():
         own = config.get("effective_max_running_requests_per_dp") or config.get("max_running_requests")
         limits[launch.launch] = own or limits[launch.launch]
+    return limits
+
+
+def queueing(evidence: Evidence) -> Iterator[Doubt]:
+    """Above the server's own limit requests wait in line, and the concurrency is not the one on the label."""
+    limits = admission_limits(evidence)
     for cell, _ in evidence.cells():
         limit = limits.get(cell.launch)
         if limit is None:

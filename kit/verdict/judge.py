@@ -28,7 +28,7 @@ def judge(facts: RunFacts) -> Verdict:
     spec = evidence.spec
     speed = compare_speed(spec, analysis.cells, valid=valid)
     costs = account_costs(spec, analysis.cells, analysis.acceptance, valid=valid)
-    service = study.service(unfit=unfit_cells(evidence, states))
+    service = study.service(unfit=unfit_cells(evidence, states, doubts))
     oracles = study.oracles(analysis.gates, costs)
     words = speed_section(facts, spec, cells=analysis.cells, speed=speed, states=states)
     outputs = losslessness_section(spec, analysis.losslessness)

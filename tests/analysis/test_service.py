@@ -13,7 +13,7 @@ from kit.records import Outcome, Phase, RequestRecord, Role, RunFacts
 from kit.report.sections.service import service_view
 from kit.spec import Limits
 from kit.verdict import judge
-from tests.builders import build_run, build_spec
+from tests.builders import build_run, build_spec, edit_requests
 
 S = 1_000_000_000
 LIMITS = {"ttft_s": 0.2, "tpot_s": 0.1, "e2e_s": 2.0}
@@ -34,6 +34,7 @@ def record(at_s: float = 0.0, *, took_s: float = 1.0, ttft_s: float = 0.1, token
         outcome=Outcome.OK,
         first_token_ns=int(chunks[0]),
         completion_tokens=tokens,
+        retractions=0,
         chunk_ns=chunks,
         chunk_tokens=np.ones(tokens, np.int64),
     )
@@ -156,3 +157,37 @@ def test_the_verdict_leaves_out_a_rate_whose_requests_failed_or_whose_client_was
     assert "Saturated" in view.offered
     assert "Within the limits" in view.closed
     assert len(view.left_out) == 2
+
+
+def left_out_of_rates(run: RunFacts) -> list[str]:
+    return [reason for level in judge(run).service.levels if level.per_second for reason in level.left_out]
+
+
+def test_a_rate_at_which_requests_were_retracted_or_waited_for_the_servers_own_limit_is_left_out(
+    facts: RunFacts,
+) -> None:
+    run = with_rates(facts, growing=False)
+    assert left_out_of_rates(run) == []
+    number = run.repetitions[-1].repetition
+    retracted = tuple(
+        replace(one, retractions=1) if one.repetition == number and one.index < 3 else one for one in run.requests
+    )
+    assert left_out_of_rates(replace(run, requests=retracted)) == [
+        "3 of 100 requests were retracted: the KV pool was full"
+    ]
+    crowded = tuple(
+        replace(one, ended_ns=one.ended_ns + S) if one.repetition == number else one for one in run.requests
+    )
+    assert left_out_of_rates(replace(run, requests=crowded)) == [
+        "up to 15 requests in flight, and the server runs at most 8"
+    ]
+
+
+def test_a_saturated_rate_stays_saturated_however_many_queued(facts: RunFacts) -> None:
+    assert left_out_of_rates(with_rates(facts, growing=True)) == []
+
+
+def test_a_doubt_about_a_launch_holds_for_its_rates(facts: RunFacts) -> None:
+    run = with_rates(facts, growing=False)
+    other = edit_requests(run, lambda one: replace(one, prompt_tokens=(one.prompt_tokens or 0) + 1), arm="eagle3_k3")
+    assert set(left_out_of_rates(other)) == {"launch not valid (inputs_differ)"}
