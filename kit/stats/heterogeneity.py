@@ -93,8 +93,8 @@ def icc1(groups: Sequence[ArrayLike]) -> Icc:
         return Icc(icc=None, var_between=None, var_within=None, n0=None)
     together = np.concatenate(values)
     finite(groups=together)
-    # Variances do not see a shift, but the difference of two huge sums of squares does.
-    values = [v - together.mean() for v in values]
+    # Variances do not see a shift, but the difference of two huge sums of squares does. A whole one keeps counts exact.
+    values = [v - np.rint(together.mean()) for v in values]
     moments = np.array([_moments(len(v), v.sum(), (v**2).sum()) for v in values])
     signed, within, n0 = (float(part) for part in _components(moments.sum(axis=0)))
     between = float(np.maximum(signed, 0.0))
