@@ -124,7 +124,9 @@ def _times(launches: Estimate, tau: Estimate) -> Estimate:
     point = launches.point * tau.point
     if launches.interval is None:
         return Estimate(point, None, launches.n, METHOD, launches.reason)
-    tau_spread = 0.0 if tau.interval is None else (tau.interval.hi - tau.interval.lo) / (2 * tau.point)
+    if tau.interval is None:
+        return Estimate(point, None, launches.n, METHOD, tau.reason)
+    tau_spread = (tau.interval.hi - tau.interval.lo) / (2 * tau.point)
     half = math.hypot(math.log(launches.interval.hi / launches.point), tau_spread)
     interval = Interval(point * math.exp(-half), point * math.exp(half), launches.interval.level)
     return Estimate(point, interval, launches.n, METHOD)

@@ -17,7 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from kit.stats.arrays import FloatArray, IntArray, optional, quotient, same_length, tails
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate
-from kit.stats.intervals import Resampling, percentile_interval, ratio_interval, resampled_sums, share_intervals
+from kit.stats.intervals import (
+    Resampling,
+    no_interval_reason,
+    percentile_interval,
+    resampled_sums,
+    share_interval,
+    share_intervals,
+)
 from kit.stats.rounds import Rounds
 
 __all__ = [
@@ -175,7 +182,7 @@ def _km_estimate(point: float | None, draws: FloatArray, prompts: int) -> Estima
     if point is None:
         return Estimate.missing("this depth was never at risk", n=prompts, method=KM_METHOD)
     interval = percentile_interval(draws, level=0.95)
-    reason = None if interval else "some resamples had nobody at risk"
+    reason = None if interval else no_interval_reason(draws, "some resamples had nobody at risk")
     return Estimate(point, interval, prompts, KM_METHOD, reason)
 
 
@@ -191,7 +198,7 @@ def ipcw_estimate(
 ) -> Estimate:
     """S_k of a randomised-depth capture; probability (rounds,) is P(active >= k) as drawn, in the rounds' order."""
     accepted, weight = _weighted(rounds.active, rounds.accepted, probability, k)
-    return ratio_interval(
+    return share_interval(
         np.bincount(rounds.prompt, accepted, minlength=prompts),
         n=np.bincount(rounds.prompt, weight, minlength=prompts),
         strata=strata,

@@ -18,8 +18,19 @@ from scipy import stats
 from kit.stats.arrays import FloatArray, IntArray, quotient, tails
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate, Interval
-from kit.stats.gates import ALPHA, GateWord, exceedance_p, gate_word, n_needed
-from kit.stats.intervals import Resampling, paired_ratio_diff, percentile_interval, resampled_sums, stratum_codes
+from kit.stats.gates import ALPHA, GateWord, exceedance_p, gate_word, min_prompts_zero_discordance, n_needed
+from kit.stats.intervals import (
+    NO_SPREAD,
+    UNANIMOUS,
+    Resampling,
+    no_interval_reason,
+    no_spread,
+    paired_ratio_diff,
+    percentile_interval,
+    resampled_sums,
+    stratum_codes,
+    unseen_share,
+)
 from kit.stats.multiplicity import holm
 
 __all__ = ["CurveCell", "CurveGate", "FunctionalError", "curve_gate"]
@@ -93,6 +104,9 @@ class _Difference:
         """p of |difference| > delta; 1 when the spread is unknown."""
         if self.se is None or self.difference.point is None:
             return 1.0
+        if self.se == 0:
+            beyond = abs(self.difference.point) - delta
+            return max(1 - beyond, 0.0) ** self.difference.n if beyond > 0 else 1.0
         return exceedance_p(self.difference.point, self.se, delta, freedom=self.freedom)
 
 
@@ -150,11 +164,18 @@ def _differences(
         prompts = int((a.any(axis=1) | b.any(axis=1)).sum())
         for k in range(1, K_a + 1):
             draws = curves[C, K_a][:, k - 1] - curves[C, K_b][:, k - 1]
-            if prompts >= BOOTSTRAP_FROM:
+            # Draws that are all alike are no bootstrap: the linearised way tells agreement from lone prompts.
+            if prompts >= BOOTSTRAP_FROM and not no_spread(draws[1:]):
                 measured = _bootstrapped(draws, prompts, alpha)
             else:
                 measured = _linearised(tails(a)[:, [k, 0]], tails(b)[:, [k, 0]], strata, alpha)
             yield _Difference(C, K_a, K_b, k, *measured)
+
+
+def _unanimous(diff: float, prompts: int, alpha: float) -> Estimate:
+    """Prompts that all differ alike have no spread to judge by: their agreement bounds what was not seen (2.3)."""
+    half = unseen_share(prompts, alpha=alpha)
+    return Estimate(diff, Interval(diff - half, diff + half, 1 - 2 * alpha), prompts, UNANIMOUS)
 
 
 def _bootstrapped(draws: FloatArray, prompts: int, alpha: float) -> tuple[Estimate, float | None, int | None]:
@@ -176,6 +197,8 @@ def _linearised(
     if se is None or freedom < 1:
         reason = f"{prompts} prompts leave a stratum with fewer than two: its spread is unknown"
         return Estimate.bare(diff, n=prompts, method=LINEARISED, reason=reason), None, None
+    if se <= NO_SPREAD:
+        return _unanimous(diff, prompts, alpha), 0.0, freedom
     half = float(stats.t.ppf(1 - alpha, freedom)) * se
     return Estimate(diff, Interval(diff - half, diff + half, 1 - 2 * alpha), prompts, LINEARISED), se, freedom
 
@@ -183,8 +206,16 @@ def _linearised(
 def _cell(d: _Difference, p_holm: float, delta: float, cells: int) -> CurveCell:
     estimate = d.difference
     inside = estimate.interval is not None and estimate.interval.within(delta)
-    needed = None if d.se is None else n_needed(estimate.n, d=estimate.point or 0.0, se=d.se, delta=delta, m=cells)
+    needed = None if d.se is None else _needed(estimate.point or 0.0, estimate.n, d.se, delta, cells)
     return CurveCell(d.concurrency, d.K_a, d.K_b, d.k, estimate, d.se, inside, p_holm, needed)
+
+
+def _needed(d: float, n: int, se: float, delta: float, cells: int) -> int | None:
+    if se > 0:
+        return n_needed(n, d=d, se=se, delta=delta, m=cells)
+    gap = abs(delta - abs(d))
+    alpha = ALPHA if abs(d) < delta else ALPHA / cells
+    return min_prompts_zero_discordance(gap, alpha=alpha) if 0 < gap < 1 else None
 
 
 def _reach(cell: CurveCell) -> float:
@@ -220,4 +251,6 @@ def _functional(captures: Captures, concurrency: int, curves: Mapping[tuple[int,
 def _limits(draws: FloatArray, prompts: int) -> Estimate:
     """Observed value and two-sided 90 % interval of the draws after it."""
     interval = percentile_interval(draws[1:], level=0.90)
-    return Estimate(float(draws[0]), interval, prompts, BOOTSTRAP, None if interval else NO_ROUNDS)
+    return Estimate(
+        float(draws[0]), interval, prompts, BOOTSTRAP, None if interval else no_interval_reason(draws[1:], NO_ROUNDS)
+    )

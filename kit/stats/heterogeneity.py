@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from kit.stats.arrays import FloatArray, IntArray, finite, quotient, same_length
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate
-from kit.stats.intervals import Resampling, percentile_interval, resampled_sums, stratum_codes
+from kit.stats.intervals import Resampling, no_interval_reason, percentile_interval, resampled_sums, stratum_codes
 from kit.stats.rounds import Rounds
 
 __all__ = [
@@ -93,8 +93,8 @@ def icc1(groups: Sequence[ArrayLike]) -> Icc:
         return Icc(icc=None, var_between=None, var_within=None, n0=None)
     together = np.concatenate(values)
     finite(groups=together)
-    # Variances do not see a shift, but the difference of two huge sums of squares does.
-    values = [v - together.mean() for v in values]
+    # Variances do not see a shift, but the difference of two huge sums of squares does. A whole one keeps counts exact.
+    values = [v - np.rint(together.mean()) for v in values]
     moments = np.array([_moments(len(v), v.sum(), (v**2).sum()) for v in values])
     signed, within, n0 = (float(part) for part in _components(moments.sum(axis=0)))
     between = float(np.maximum(signed, 0.0))
@@ -158,7 +158,9 @@ def spread_within(hists: IntArray, *, batch: IntArray, resampling: Resampling) -
         return Estimate.missing("no batch has two requests with a repeated round", method=BATCHES)
     drawn = np.vstack([pairs.sum(axis=0), resampled_sums(pairs, resampling=resampling)])
     spreads = np.sqrt(np.maximum(drawn[:, 0] / drawn[:, 1], 0.0))
-    return Estimate(float(spreads[0]), percentile_interval(spreads[1:], level=0.95), len(known), BATCHES)
+    interval = percentile_interval(spreads[1:], level=0.95)
+    reason = None if interval else "all batches are alike: their spread says nothing"
+    return Estimate(float(spreads[0]), interval, len(known), BATCHES, reason)
 
 
 def _drawn(values: FloatArray, n: int, reason: str) -> Estimate:
@@ -166,7 +168,8 @@ def _drawn(values: FloatArray, n: int, reason: str) -> Estimate:
     if np.isnan(values[0]):
         return Estimate.missing(reason, n=n, method=METHOD)
     interval = percentile_interval(values[1:], level=0.95)
-    return Estimate(float(values[0]), interval, n, METHOD, None if interval else f"in some resamples: {reason}")
+    missing = None if interval else no_interval_reason(values[1:], f"in some resamples: {reason}")
+    return Estimate(float(values[0]), interval, n, METHOD, missing)
 
 
 def class_ratio(

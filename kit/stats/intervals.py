@@ -20,11 +20,15 @@ from kit.stats.arrays import FloatArray, IntArray, finite, quotient, same_length
 from kit.stats.estimate import Estimate, Interval
 
 __all__ = [
+    "NO_SPREAD",
+    "UNANIMOUS",
     "PairedDiff",
     "RatioSe",
     "Resampling",
     "linearised_se",
     "mean_interval",
+    "no_interval_reason",
+    "no_spread",
     "paired_ratio_diff",
     "percentile_interval",
     "ratio_bootstrap",
@@ -36,6 +40,7 @@ __all__ = [
     "share_interval",
     "share_intervals",
     "stratum_codes",
+    "unseen_share",
 ]
 
 # Weights of one chunk of draws: 4M entries are 32 MB, whatever the number of prompts.
@@ -46,6 +51,9 @@ MOST_CLUSTERS: Final = 4_000
 LINEARISED: Final = "stratified cluster-linearised t over prompts"
 LOGIT: Final = "stratified cluster-linearised t over prompts, logit scale"
 UNANIMOUS: Final = "no prompt of n differs: 1 - (alpha/2)^(1/n)"
+# Rounding leaves dust where values are equal.
+NO_SPREAD: Final = 1e-12
+ALL_ALIKE: Final = "all prompts are alike: their spread says nothing"
 BOOTSTRAP: Final = "stratified cluster bootstrap over prompts"
 
 
@@ -114,10 +122,10 @@ def paired_ratio_diff(
     xa: ArrayLike, *, na: ArrayLike, xb: ArrayLike, nb: ArrayLike, strata: ArrayLike | None = None
 ) -> PairedDiff:
     """sum xa / sum na - sum xb / sum nb over the same clusters; their covariance is kept (method 2.1)."""
-    arrays = [np.asarray(values, float) for values in (xa, na, xb, nb)]
-    clusters = same_length(**dict(zip(("xa", "na", "xb", "nb"), arrays, strict=True)))
-    finite(**dict(zip(("xa", "na", "xb", "nb"), arrays, strict=True)))
-    over_a, under_a, over_b, under_b = arrays
+    arrays = {"xa": xa, "na": na, "xb": xb, "nb": nb}
+    finite(**arrays)
+    over_a, under_a, over_b, under_b = (np.asarray(values, float) for values in arrays.values())
+    clusters = same_length(xa=over_a, na=under_a, xb=over_b, nb=under_b)
     if under_a.sum() == 0 or under_b.sum() == 0:
         return PairedDiff(diff=None, se=None)
     e = ratio_residuals(over_a, under_a) - ratio_residuals(over_b, under_b)
@@ -128,9 +136,11 @@ def paired_ratio_diff(
 
 def ratio_interval(x: ArrayLike, *, n: ArrayLike, strata: ArrayLike | None = None, level: float = 0.95) -> Estimate:
     """Pooled ratio of per-prompt counts x, n (prompts,) with its linearised t interval."""
-    return ratio_intervals(np.asarray(x, float)[:, None], n=np.asarray(n, float)[:, None], strata=strata, level=level)[
-        0
-    ]
+    over, under = (np.asarray(values, float)[:, None] for values in (x, n))
+    found = ratio_intervals(over, n=under, strata=strata, level=level)[0]
+    if found.point is not None and found.interval is not None and no_spread([found.interval.lo, found.interval.hi]):
+        return Estimate.bare(found.point, n=found.n, method=found.method, reason=ALL_ALIKE)
+    return found
 
 
 def ratio_intervals(
@@ -142,11 +152,18 @@ def ratio_intervals(
     codes = stratum_codes(strata, clusters=clusters)
     points = quotient(x.sum(axis=0), n.sum(axis=0))
     errors = linearised_se(ratio_residuals(x, n), codes=codes) if clusters else np.full(len(points), np.nan)
-    freedom = clusters - len(np.unique(codes))
+    columns = (points, errors, *_at_risk(n, codes))
     return tuple(
-        _t_estimate(point, se, clusters=clusters, freedom=freedom, level=level)
-        for point, se in zip(points.tolist(), errors.tolist(), strict=True)
+        _t_estimate(point, se, clusters=prompts, freedom=prompts - groups, level=level)
+        for point, se, prompts, groups in zip(*(column.tolist() for column in columns), strict=True)
     )
+
+
+def _at_risk(n: FloatArray, codes: IntArray) -> tuple[IntArray, IntArray]:
+    """Per column, the prompts that counted anything and their strata: the others know nothing of the ratio."""
+    at_risk = n > 0
+    by_stratum = np.equal.outer(np.unique(codes), codes).astype(float) @ at_risk
+    return at_risk.sum(axis=0), (by_stratum > 0).sum(axis=0)
 
 
 def _t_estimate(point: float, se: float, *, clusters: int, freedom: int, level: float) -> Estimate:
@@ -169,26 +186,35 @@ def share_intervals(
     x: FloatArray, *, n: FloatArray, strata: ArrayLike | None = None, level: float = 0.95
 ) -> tuple[Estimate, ...]:
     """One share per column of counts x among n, 0 <= x <= n, both (prompts, m); intervals stay inside [0, 1]."""
-    linear = ratio_intervals(x, n=n, strata=strata, level=level)
-    at_risk = (n > 0).sum(axis=0).tolist()
-    return tuple(_on_logit_scale(share, prompts) for share, prompts in zip(linear, at_risk, strict=True))
+    return tuple(_on_logit_scale(share) for share in ratio_intervals(x, n=n, strata=strata, level=level))
 
 
-def _on_logit_scale(share: Estimate, prompts: int) -> Estimate:
+def _on_logit_scale(share: Estimate) -> Estimate:
     """The same half-width, carried to the log odds by the delta method.
 
-    At 0 or 1 the spread is 0 and says nothing: the prompts' agreement bounds the share, as in method 2.3.
+    Prompts that all have one share have a spread of 0, which says nothing: their agreement bounds the share, as in
+    method 2.3.
     """
     if share.point is None or share.interval is None:
         return share
     p, level = share.point, share.interval.level
-    if p <= 0.0 or p >= 1.0:
-        unseen = 1 - ((1 - level) / 2) ** (1 / prompts)
-        interval = Interval(0.0, unseen, level) if p <= 0.0 else Interval(1 - unseen, 1.0, level)
-        return Estimate(p, interval, share.n, UNANIMOUS)
+    if p <= 0.0 or p >= 1.0 or no_spread([share.interval.lo, share.interval.hi]):
+        unseen = unseen_share(share.n, alpha=(1 - level) / 2)
+        return Estimate(p, Interval(max(p - unseen, 0.0), min(p + unseen, 1.0), level), share.n, UNANIMOUS)
     half = (share.interval.hi - share.interval.lo) / 2 / (p * (1 - p))
     lo, hi = special.expit(special.logit(p) + np.array([-half, half])).tolist()
     return Estimate(p, Interval(min(lo, p), max(hi, p), level), share.n, LOGIT)
+
+
+def unseen_share(prompts: int, *, alpha: float) -> float:
+    """Largest share of prompts that may differ, one-sided at alpha, when none of `prompts` does: 1 - alpha^(1/n)."""
+    return 1 - float(alpha ** (1 / prompts))
+
+
+def no_spread(values: ArrayLike) -> bool:
+    """Whether the values are one value but for rounding."""
+    data = np.asarray(values, float)
+    return float(np.ptp(data)) <= NO_SPREAD * max(1.0, float(np.abs(data).max()))
 
 
 def mean_interval(values: ArrayLike, *, strata: ArrayLike | None = None, level: float = 0.95) -> Estimate:
@@ -234,11 +260,16 @@ def _add_draws(sums: FloatArray, rows: FloatArray, rng: np.random.Generator) -> 
 
 
 def percentile_interval(draws: FloatArray, *, level: float) -> Interval | None:
-    """Percentile interval of bootstrap draws; None when a draw is undefined."""
-    if not len(draws) or not np.isfinite(draws).all():
+    """Percentile interval of bootstrap draws; None when a draw is undefined or no draw differs from another."""
+    if not len(draws) or not np.isfinite(draws).all() or no_spread(draws):
         return None
     lo, hi = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2]).tolist()
     return Interval(lo, hi, level)
+
+
+def no_interval_reason(draws: FloatArray, undefined: str) -> str:
+    """Why `percentile_interval` gives none: `undefined`, or draws that are all alike."""
+    return ALL_ALIKE if len(draws) and np.isfinite(draws).all() else undefined
 
 
 def ratio_bootstrap(
@@ -258,8 +289,9 @@ def ratio_bootstrap(
     if total_n == 0:
         return Estimate.missing("nothing was counted", n=len(columns), method=BOOTSTRAP)
     sums = resampled_sums(columns, resampling=resampling, strata=strata)
-    interval = percentile_interval(quotient(sums[:, 0], sums[:, 1]), level=level)
-    reason = None if interval else "some resamples counted nothing"
+    draws = quotient(sums[:, 0], sums[:, 1])
+    interval = percentile_interval(draws, level=level)
+    reason = None if interval else no_interval_reason(draws, "some resamples counted nothing")
     return Estimate(total_x / total_n, interval, len(columns), BOOTSTRAP, reason)
 
 

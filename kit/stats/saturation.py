@@ -106,13 +106,19 @@ class PeakRatio:
 
 def usl(C: float, *, lam: float, sigma: float, kappa: float) -> float:
     """Throughput of the Universal Scalability Law at concurrency C."""
-    return lam * C / (1 + sigma * (C - 1) + kappa * C * (C - 1))
+    denominator = 1 + sigma * (C - 1) + kappa * C * (C - 1)
+    if not (0 <= C < math.inf and 0 < denominator < math.inf and math.isfinite(lam)):
+        raise StatsError(f"lambda {lam}, sigma {sigma}, kappa {kappa} give no throughput at C={C}; fit the curve first")
+    return lam * C / denominator
 
 
 def usl_peak(lam: float, *, sigma: float, kappa: float) -> UslPeak:
     """Peak of the curve, or its asymptote (no C) when kappa is 0; no maximum at all when sigma is 0 too."""
-    if kappa > 0:
-        peak = math.sqrt(max(1 - sigma, 0.0) / kappa) or 1.0
+    if not (0 < lam < math.inf and 0 <= sigma < math.inf and 0 <= kappa < math.inf):
+        raise StatsError(f"lambda {lam} is not above 0, or sigma {sigma} or kappa {kappa} below 0; fit the curve first")
+    if kappa > 0 or sigma > 1:
+        # A curve that only falls is highest at one request.
+        peak = max(math.sqrt(max(1 - sigma, 0.0) / kappa), 1.0) if kappa > 0 else 1.0
         return UslPeak(C_peak=peak, X_max=usl(peak, lam=lam, sigma=sigma, kappa=kappa))
     return UslPeak(C_peak=None, X_max=lam / sigma if sigma > 0 else None)
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from kit.stats.arrays import BoolArray, FloatArray, IntArray, quotient, same_length, tails
 from kit.stats.errors import StatsError
 from kit.stats.estimate import Estimate
-from kit.stats.intervals import Resampling, percentile_interval, resampled_sums
+from kit.stats.intervals import Resampling, no_interval_reason, percentile_interval, resampled_sums
 
 __all__ = [
     "ConversionResidual",
@@ -193,5 +193,5 @@ def _pair_residuals(
 def _drawn(values: FloatArray, prompts: int, level: float) -> Estimate:
     """First entry: the point; the rest: bootstrap draws."""
     interval = percentile_interval(values[1:], level=level)
-    reason = None if interval else "some resamples held no rounds"
+    reason = None if interval else no_interval_reason(values[1:], "some resamples held no rounds")
     return Estimate(float(values[0]), interval, prompts, V1C_METHOD, reason)

@@ -52,6 +52,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "a throughput of 0 to saturate": lambda: stats.saturation(LEVELS, X=[[0] * 6]),
     "a missing cell to saturate": lambda: stats.saturation(LEVELS, X=[[NAN] * 6]),
     "throughputs of other levels": lambda: stats.peak_ratio(LEVELS, arm=[[1, 2]], baseline=[[1, 2]]),
+    "a curve without a denominator": lambda: stats.usl(2, lam=1, sigma=-1, kappa=0),
     "an endless plateau": lambda: stats.saturation2(1, xinf=INF),
     "a NaN throughput": lambda: stats.cost(1.5, K=3, B=8, X=NAN, X0=1),
     "a depth below 0": lambda: stats.cost(1.5, K=-1, B=8, X=1, X0=1),
