@@ -14,7 +14,14 @@ from kit.units import Seconds, Tokens
 
 __all__ = ["TraceFile"]
 
-_NEVER_REVIEWED: dict[str, Any] = {"sha": None, "targets": {}, "witnesses": {}, "reviewed_as": None, "override": False}
+_NEVER_REVIEWED: dict[str, Any] = {
+    "sha": None,
+    "targets": {},
+    "witnesses": {},
+    "reviewed_as": None,
+    "override": False,
+    "packages": {},
+}
 
 
 class TraceFile:
