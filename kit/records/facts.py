@@ -1,20 +1,15 @@
-"""The facts of a run: what was launched, what was sent, what came back. The narrow waist of the kit.
-
-Everything to the left of this module produces these values (runtime, load, importers), everything to the
-right consumes them (analysis, checks, verdict). They hold no conclusions. Times called `*_ns` are nanoseconds
-of the client's monotonic clock unless the field says otherwise; token counts are the server's own.
-"""
+"""What was launched, what was sent and what came back: one value for each thing that happened."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kit.records.columns import Ints, Trace
 from kit.units import Nanoseconds, Seconds, Tokens
 
 __all__ = [
@@ -23,8 +18,6 @@ __all__ = [
     "SYNTHETIC",
     "Cell",
     "GpuSample",
-    "Ints",
-    "Iterations",
     "Launch",
     "LaunchStatus",
     "Origin",
@@ -34,11 +27,8 @@ __all__ = [
     "RequestRecord",
     "Resumption",
     "Role",
-    "Rounds",
     "RunFacts",
     "RunHeader",
-    "Switches",
-    "Trace",
 ]
 
 FAULT = "FAULT ASKED FOR: "
@@ -50,9 +40,6 @@ SYNTHETIC = "SYNTHETIC CONTENT: class "
 NO_TEXT = "tokens are counted and the text is empty"
 """What `error` says of an answer that ended well and gave the user nothing to read."""
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 JsonObject = Mapping[str, Any]
 
 
@@ -213,103 +200,6 @@ class RequestRecord:
     output_ids: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     chunk_ns: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     chunk_tokens: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Iterations:
-    """Decode iterations of the scheduler, as columns of equal length, in processing order.
-
-    `launch_ns` (of the batch) and `ready_ns` (of its result) are the server's monotonic clock. `draft_tokens` (K + 1
-    for a chain) and `depth` (K) are what was in force when the iteration was launched, -1 without speculation.
-    `running` and `waiting` count requests at that time, `prefill_tokens` prompt tokens that prefills computed since the
-    decode before. `number` is contiguous within a launch. -1 is also what a source did not record.
-    """
-
-    launch: Ints
-    number: Ints
-    launch_ns: Ints
-    ready_ns: Ints
-    draft_tokens: Ints
-    depth: Ints
-    batch_size: Ints
-    running: Ints
-    waiting: Ints
-    prefill_tokens: Ints
-    cuda_graph: Bools
-
-    @classmethod
-    def of(cls, *, number: Ints, cuda_graph: Bools, **recorded: Ints) -> Self:
-        """From what a source recorded; every other column is -1."""
-        names = (each.name for each in fields(cls) if each.name not in ("number", "cuda_graph"))
-        columns = {name: recorded.pop(name, np.full(len(number), -1, np.int64)) for name in names}
-        return cls(number=number, cuda_graph=cuda_graph, **columns, **recorded)
-
-    def __len__(self) -> int:
-        return len(self.number)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rounds:
-    """Rows of the iterations: one a request in the batch, as columns of equal length.
-
-    `iteration` indexes `Iterations` and `rid` indexes `Trace.rids`; `tokens_before` counts output tokens
-    before the round; `accepted` is the number of accepted drafts, -1 without speculation; a `ghost` row is discarded by
-    the server, because its request had already finished or, where `retracted` says so, was sent back to the queue.
-    """
-
-    iteration: Ints
-    rid: Ints
-    tokens_before: Ints
-    accepted: Ints
-    ghost: Bools
-    retracted: Bools
-
-    def __len__(self) -> int:
-        return len(self.iteration)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Switches:
-    """Changes of depth by an adaptive controller, as columns of equal length.
-
-    `number` is the decode iteration that brought the change (-1 if it is not recorded): with its result where
-    `by_result`, else with the size of its batch. `slot` is the batch-size slot that decided (-1 unknown), `average` its
-    moving average of accepted drafts (NaN unknown).
-    """
-
-    launch: Ints
-    number: Ints
-    before: Ints
-    after: Ints
-    by_result: Bools
-    slot: Ints
-    average: Floats
-
-    @classmethod
-    def none(cls) -> Self:
-        """Without a row."""
-        nothing = np.empty(0, np.int64)
-        return cls(nothing, nothing, nothing, nothing, nothing != 0, nothing, np.empty(0))
-
-    def __len__(self) -> int:
-        return len(self.number)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trace:
-    """What the trace patch wrote, ghost rows and warm-up included; `lost` counts records that are missing."""
-
-    iterations: Iterations
-    rounds: Rounds
-    rids: tuple[str, ...] = ()
-    lost: int = 0
-    switches: Switches = field(default_factory=Switches.none)
-
-    @classmethod
-    def empty(cls) -> Self:
-        """Of a run that nobody traced."""
-        nothing, no = np.empty(0, np.int64), np.empty(0, np.bool_)
-        return cls(Iterations.of(number=nothing, cuda_graph=no), Rounds(nothing, nothing, nothing, nothing, no, no))
 
 
 @dataclass(frozen=True, slots=True)
