@@ -29,6 +29,7 @@ MAX_BINS: Final = 5
 MIN_BATCHES_PER_BIN: Final = 8
 ZERO_MARGIN: Final = 0.01
 LEVELS: Final = 4
+LONE_BATCH: Final = "a fold holds a single batch of a class: the spread between batches is unknown"
 METHOD: Final = "cross-fitted over round halves and batch folds; bootstrap of test batches"
 
 
@@ -122,8 +123,9 @@ def oracle_gaps(
     flat = columns.reshape(batches, -1)
     sums = np.vstack([flat.sum(axis=0), resampled_sums(flat, resampling=resampling, strata=strata)])
     gaps = _gaps(sums.reshape(len(sums), *columns.shape[1:]), time_se, resampling)
-    ragged = _estimate(gaps[:, 2], batches) if cost.interpolates else _no_ragged(batches)
-    return OracleGaps(_estimate(gaps[:, 0], batches), _estimate(gaps[:, 1], batches), ragged, batches, 0)
+    lone = bool((np.unique(strata, return_counts=True)[1] < 2).any())
+    scalar, curve, ragged = (_estimate(draws, batches, lone=lone) for draws in gaps.T)
+    return OracleGaps(scalar, curve, ragged if cost.interpolates else _no_ragged(batches), batches, 0)
 
 
 def _withheld(reason: str, batches: int, uncovered: int) -> OracleGaps:
@@ -247,8 +249,10 @@ def _gaps(sums: FloatArray, time_se: ArrayLike | None, resampling: Resampling) -
     return gaps
 
 
-def _estimate(draws: FloatArray, batches: int) -> Estimate:
+def _estimate(draws: FloatArray, batches: int, *, lone: bool) -> Estimate:
     if not np.isfinite(draws).all():
         return Estimate.missing("a fold of batches emitted nothing", n=batches, method=METHOD)
+    if lone:
+        return Estimate.bare(float(draws[0]), n=batches, method=METHOD, reason=LONE_BATCH)
     lo, hi = np.quantile(draws[1:], [0.05, 0.95]).tolist()
     return Estimate(float(draws[0]), Interval(lo, hi, 0.90), batches, METHOD)

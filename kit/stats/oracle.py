@@ -14,7 +14,7 @@ from typing import Any, Final, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kit.stats.arrays import BoolArray, FloatArray, IntArray, same_length
+from kit.stats.arrays import BoolArray, FloatArray, IntArray, finite, same_length
 from kit.stats.errors import StatsError
 from kit.stats.iteration_cost import IterationCost
 
@@ -92,6 +92,7 @@ def harmonic_throughput(weights: ArrayLike, *, tok_per_round: ArrayLike, iter_ti
     """sum W / sum W t / tau: tokens over the time they take; None without tokens."""
     W, tau, t = (np.asarray(values, float) for values in (weights, tok_per_round, iter_time))
     same_length(weights=W, tok_per_round=tau, iter_time=t)
+    finite(weights=W, tok_per_round=tau, iter_time=t)
     if (tau <= 0).any() or (t <= 0).any():
         raise StatsError("tokens per round and iteration times must be above 0")
     return float(W.sum() / (W * t / tau).sum()) if W.sum() > 0 else None

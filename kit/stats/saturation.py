@@ -125,7 +125,7 @@ def usl_peak(lam: float, *, sigma: float, kappa: float) -> UslPeak:
 
 def saturation2(x1: TokensPerSecond, *, xinf: TokensPerSecond) -> TwoPointSaturation:
     """Saturation from X(1) and the plateau alone: time per token is fixed / C + marginal."""
-    if not 0 < x1 < xinf < math.inf:
+    if not (0 < x1 < xinf < math.inf and 1 / x1 < math.inf):
         raise StatsError(f"plateau {xinf} is not above X(1) = {x1}; two points fit no saturating curve")
     marginal = 1 / xinf
     fixed = 1 / x1 - marginal

@@ -193,3 +193,13 @@ def test_rates_are_never_averaged() -> None:
     assert harmonic_throughput([], tok_per_round=[], iter_time=[]) is None
     with pytest.raises(StatsError, match="above 0"):
         harmonic_throughput([1], tok_per_round=[0], iter_time=[1])
+
+
+def test_a_lone_batch_of_a_class_gives_gaps_without_an_interval() -> None:
+    runs = homogeneous_texts(32, seed=9, rate=0.6)
+    requests = replace(requests_of(runs), classes=np.array([0, 0, 1, 1]))
+    gaps = oracle_gaps(requests, Ks=KS, cost=measured_cost(), resampling=DRAWS)
+    for gap in (gaps.scalar_over_static, gaps.curve_over_scalar, gaps.ragged_over_curve):
+        assert gap.point is not None and gap.interval is None
+        assert gap.reason == "a fold holds a single batch of a class: the spread between batches is unknown"
+        assert not gaps.is_zero(gap)

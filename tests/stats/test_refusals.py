@@ -53,6 +53,8 @@ REFUSED: dict[str, Callable[[], object]] = {
     "a missing cell to saturate": lambda: stats.saturation(LEVELS, X=[[NAN] * 6]),
     "throughputs of other levels": lambda: stats.peak_ratio(LEVELS, arm=[[1, 2]], baseline=[[1, 2]]),
     "a curve without a denominator": lambda: stats.usl(2, lam=1, sigma=-1, kappa=0),
+    "a NaN iteration of a batch": lambda: stats.harmonic_throughput([1], tok_per_round=[1], iter_time=[NAN]),
+    "a throughput next to nothing": lambda: stats.saturation2(1e-320, xinf=1),
     "an endless plateau": lambda: stats.saturation2(1, xinf=INF),
     "a NaN throughput": lambda: stats.cost(1.5, K=3, B=8, X=NAN, X0=1),
     "a depth below 0": lambda: stats.cost(1.5, K=-1, B=8, X=1, X0=1),
