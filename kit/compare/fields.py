@@ -20,6 +20,8 @@ from kit.sglang import effective_config, trace_plugin
 __all__ = ["Differences", "Factor", "FieldDifference", "differences"]
 
 ABSENT = "absent"
+STATED = "stated"
+_ARMS = "spec.arms."
 
 
 class Factor(StrEnum):
@@ -101,6 +103,7 @@ class Differences:
 def differences(first: RunFacts, second: RunFacts, *, factor: Factor) -> Differences:
     """Every field in which two runs differ, by what it means for a comparison in `factor`."""
     mine, theirs = dict(_fields(first)), dict(_fields(second))
+    _merge_arms(mine, theirs)
     found = [
         FieldDifference(name, one, other)
         for name in dict.fromkeys((*mine, *theirs))
@@ -110,6 +113,15 @@ def differences(first: RunFacts, second: RunFacts, *, factor: Factor) -> Differe
     noted = tuple(one for one in found if one not in of_factor and _noted(one.field))
     refused = tuple(one for one in found if one not in of_factor and one not in noted)
     return Differences(of_factor, noted, refused)
+
+
+def _merge_arms(mine: dict[str, str], theirs: dict[str, str]) -> None:
+    """An arm that only one side has is one difference, not one a field."""
+    for one, other in ((mine, theirs), (theirs, mine)):
+        arms = {name.split(".")[2] for name in other if name.startswith(_ARMS)}
+        for name in [name for name in one if name.startswith(_ARMS) and name.split(".")[2] not in arms]:
+            del one[name]
+            one[f"{_ARMS}{name.split('.')[2]}"] = STATED
 
 
 def _fields(facts: RunFacts) -> Iterator[tuple[str, str]]:

@@ -99,17 +99,29 @@ def _loaded(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         raise RunFileError(f"{folder}: holds no run.parquet; name a run file or the folder of a report that has one")
     with _connection(folder, how="ATTACH ':memory:' AS run_file") as con:
         _migrate(con)
+        _refuse_part(con, folder)
         for file in files:
             _refuse_newer_parquet(con, file)
             con.execute(f"INSERT INTO {file.stem} BY NAME SELECT * FROM read_parquet('{quoted(file)}')")
         yield con
 
 
+def _refuse_part(con: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """A folder that lost a file holds other facts than were measured. Older kits did not say which files there are."""
+    for table in (_said(con, folder / "run.parquet", "speckit_tables") or "").split():
+        if not (folder / f"{table}.parquet").is_file():
+            raise RunFileError(f"{folder}: {table}.parquet is missing; restore the folder as it was written")
+
+
 def _refuse_newer_parquet(con: duckdb.DuckDBPyConnection, file: Path) -> None:
-    found = con.execute(
-        f"SELECT decode(value) FROM parquet_kv_metadata('{quoted(file)}') WHERE decode(key) = 'speckit_run_file'"
-    ).fetchone()
-    _refuse_newer(int(found[0]) if found else SCHEMA_VERSION, file)
+    _refuse_newer(int(_said(con, file, "speckit_run_file") or SCHEMA_VERSION), file)
+
+
+def _said(con: duckdb.DuckDBPyConnection, file: Path, key: str) -> str | None:
+    """What a Parquet file says of itself under `key`."""
+    query = f"SELECT decode(value) FROM parquet_kv_metadata('{quoted(file)}') WHERE decode(key) = ?"
+    found = con.execute(query, [key]).fetchone()
+    return str(found[0]) if found else None
 
 
 def quoted(path: Path) -> str:

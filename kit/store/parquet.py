@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import duckdb
-
 from kit.records import Launch
 from kit.store.database import SCHEMA_VERSION, TABLES, parquet_files, quoted, reading
 from kit.store.writing import insert
@@ -27,18 +25,12 @@ def export_parquet(source: Path, folder: Path, *, launches: Sequence[Launch]) ->
     with reading(source) as con:
         con.execute("CREATE OR REPLACE TEMP TABLE shown AS SELECT * FROM launches LIMIT 0")
         insert(con, "shown", launches)
-        for table, order in TABLES.items():
-            rows = "shown" if table == "launches" else table
-            if con.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchone():
-                _copy(
-                    con,
-                    f"SELECT * FROM {rows} ORDER BY {order}",
-                    folder / f"{table}.parquet",
-                    _VERSION.get(table, "v1"),
-                )
+        sources = {table: "shown" if table == "launches" else table for table in TABLES}
+        held = [name for name, rows in sources.items() if con.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchone()]
+        # Each file says which others there are: facts without one of them would be other facts.
+        said = f"KV_METADATA {{speckit_run_file: '{SCHEMA_VERSION}', speckit_tables: '{' '.join(held)}'}}"
+        for table in held:
+            query, target = f"SELECT * FROM {sources[table]} ORDER BY {TABLES[table]}", folder / f"{table}.parquet"
+            form = f"{_FORM}, PARQUET_VERSION {_VERSION.get(table, 'v1')}, {said}"
+            con.execute(f"COPY ({query}) TO '{quoted(target)}' ({form})")
     return parquet_files(folder)
-
-
-def _copy(con: duckdb.DuckDBPyConnection, query: str, target: Path, parquet: str) -> None:
-    version = f"KV_METADATA {{speckit_run_file: '{SCHEMA_VERSION}'}}"
-    con.execute(f"COPY ({query}) TO '{quoted(target)}' ({_FORM}, PARQUET_VERSION {parquet}, {version})")

@@ -159,7 +159,20 @@ def test_a_server_that_is_killed_while_it_serves_costs_its_launch_alone(tmp_path
 def test_interrupting_keeps_what_was_finished_and_leaves_no_server(asked: signal.Signals, tmp_path: Path) -> None:
     source = write_spec(tmp_path, load={"concurrency": [1, 4], "waves": 15, "min_requests": 15, "warmup_requests": 1})
     out = tmp_path / "run.duckdb"
-    command = [sys.executable, "-m", "kit", "run", str(source), "--out", str(out), "--reports", str(tmp_path)]
+    # Whoever runs the tests in the background, or with nohup, ignores signals for them.
+    command = [
+        "env",
+        "--default-signal",
+        sys.executable,
+        "-m",
+        "kit",
+        "run",
+        str(source),
+        "--out",
+        str(out),
+        "--reports",
+        str(tmp_path),
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as kit:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not (repetitions := _repetitions(out)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import fields
 from pathlib import Path
 
@@ -71,6 +72,14 @@ def test_launches_may_be_given_in_another_form(facts: RunFacts, exported: Path, 
 def test_a_folder_without_facts_says_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match=r"holds no run\.parquet; name a run file or the folder of a report"):
         read_run(tmp_path)
+
+
+@pytest.mark.parametrize("lost", ["requests", "rounds", "cells"])
+def test_a_folder_that_lost_a_file_is_not_another_run(lost: str, exported: Path, tmp_path: Path) -> None:
+    shutil.copytree(exported, tmp_path / "part")
+    (tmp_path / "part" / f"{lost}.parquet").unlink()
+    with pytest.raises(RunFileError, match=f"{lost}.parquet is missing"):
+        read_run(tmp_path / "part")
 
 
 def test_facts_of_a_newer_kit_are_refused(exported: Path, tmp_path: Path) -> None:
