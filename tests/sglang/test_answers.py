@@ -30,7 +30,7 @@ DELIBERATE = {
     "internal_states.standin is too much",
     "internal_states.startup_time is missing",
 }
-HOOKS = ("internal_states.speckit_trace.targets.", "internal_states.speckit_trace.witnesses.")
+HOOKS = tuple(f"internal_states.speckit_trace.{part}." for part in ("targets", "witnesses", "packages"))
 
 # Requests of a user who makes mistakes; the answer is that of SGLang without speculation.
 REQUESTS: dict[str, dict[str, Any]] = {
